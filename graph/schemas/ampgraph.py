@@ -1,0 +1,13 @@
+"""The few ops of ampgraph's own."""
+
+from ..schema import Formal, OpSchema, TypeVar
+
+_SCHEMAS = {
+    # A graph input: one node per input, so that every value has a producer.
+    "Input": OpSchema("Input", "ampgraph", [], [Formal("output", var="T")], [TypeVar("T")]),
+}
+
+
+def find(op_type: str) -> OpSchema | None:
+    """Return the schema of one of ampgraph's own ops, or None."""
+    return _SCHEMAS.get(op_type)

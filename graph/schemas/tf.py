@@ -1,0 +1,124 @@
+"""The TensorFlow vocabulary: the signatures of its ops and the kernels registered for them.
+
+``tf.json.gz`` holds facts read from TensorFlow 2.21.0 (the GPU build): all 1,910 op definitions, and the registered
+kernels with their attribute constraints for the ops of the mixed-precision lists and of common training graphs. For
+the others it holds which type attributes some kernel accepts as half or bfloat16. Ops are expanded to
+:class:`~ampgraph.graph.schema.OpSchema` when first asked for.
+"""
+
+import functools
+import gzip
+import json
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from typing import Any
+
+from ..dtypes import DType, bfloat16, find_dtype, float16
+from ..schema import REQUIRED, AttrSpec, Formal, OpSchema, TypeVar
+from ..types import Shape
+
+_KERNEL_SUFFIX = {float16: "half", bfloat16: "bfloat16"}
+
+
+@functools.cache
+def _data() -> Any:
+    return json.loads(gzip.decompress((files(__package__) / "tf.json.gz").read_bytes()))
+
+
+def op_types() -> Iterable[str]:
+    """Return the names of all ops TensorFlow defines."""
+    ops: dict[str, Any] = _data()["ops"]
+    return ops.keys()
+
+
+@functools.cache
+def find(op_type: str) -> OpSchema | None:
+    """Return the schema of a TensorFlow op, or None when TensorFlow does not define it."""
+    row = _data()["ops"].get(op_type)
+    if row is None:
+        return None
+    allowed_sets = _data()["allowed"]
+    type_vars, attributes = [], {}
+    for name, spec in row["attrs"].items():
+        allowed = allowed_sets[spec["allowed"]] if "allowed" in spec else None
+        kind = spec["type"]
+        if kind in ("type", "list(type)"):
+            dtypes = None if allowed is None else frozenset(map(find_dtype, allowed))
+            default = spec.get("default")
+            if default is not None:
+                default = tuple(map(find_dtype, default)) if kind == "list(type)" else find_dtype(default)
+            type_vars.append(TypeVar(name, dtypes, default, kind == "list(type)", spec.get("min", 0)))
+        else:
+            strings = None if allowed is None else frozenset(s.encode() for s in allowed)
+            default = _default(kind, spec["default"]) if "default" in spec else REQUIRED
+            attributes[name] = AttrSpec(kind, default, strings, spec.get("min"))
+    variables = {var.name for var in type_vars}
+    return OpSchema(
+        op_type,
+        "tf",
+        [_formal(text, variables) for text in row["in"]],
+        [_formal(text, variables) for text in row["out"]],
+        type_vars,
+        attributes,
+        stateful=row.get("stateful", False),
+    )
+
+
+def _formal(text: str, variables: set[str]) -> Formal:
+    """Read one formal in the notation ``name:[&][count*|*]type``."""
+    name, _, kind = text.partition(":")
+    is_ref = kind.startswith("&")
+    kind = kind.removeprefix("&")
+    number, star, element = kind.rpartition("*")
+    is_list = bool(star) and not number
+    if element in variables:
+        return Formal(name, var=element, number=number or None, is_list=is_list, is_ref=is_ref)
+    return Formal(name, dtype=find_dtype(element), number=number or None, is_ref=is_ref)
+
+
+def _default(kind: str, value: Any) -> Any:
+    """Turn a JSON default into the form attributes have in a graph."""
+    if kind.startswith("list("):
+        return [_default(kind[5:-1], item) for item in value]
+    if kind == "string":
+        return value.encode()
+    if kind == "shape":
+        return Shape(value)
+    return float(value) if kind == "float" else value
+
+
+def kernel_accepts(
+    schema: OpSchema, device_type: str, types: Mapping[str, DType], attributes: Mapping[str, Any], key: str, dtype: DType
+) -> bool:
+    """Whether a kernel is registered for a node after one of its types is replaced.
+
+    Args:
+        schema: A TensorFlow op.
+        device_type: ``"GPU"`` or ``"CPU"``; kernels registered for every device count too.
+        types: The node's types; all but ``key`` stay.
+        attributes: The node's other attributes; a few kernels constrain strings.
+        key: The entry of ``types`` to replace, such as ``"T"`` or ``"T[2]"``.
+        dtype: Its new value.
+    """
+    table = _data()["kernels"].get(schema.op_type)
+    if table is None:
+        accepted = _data()["ops"][schema.op_type].get("kernels", {})
+        suffix = _KERNEL_SUFFIX.get(dtype)
+        return key.partition("[")[0] in accepted.get(f"{suffix}_{device_type.lower()}", ())
+    values: dict[str, set[str]] = {}
+    for name, current in types.items():
+        values.setdefault(name.partition("[")[0], set()).add(dtype.name if name == key else current.name)
+    for rows in (table.get(device_type, ()), table.get("DEFAULT", ())):
+        for row in rows:
+            if all(_constraint_met(schema, name, allowed, values, attributes) for name, allowed in row.items()):
+                return True
+    return False
+
+
+def _constraint_met(
+    schema: OpSchema, name: str, allowed: list[str], values: Mapping[str, set[str]], attributes: Mapping[str, Any]
+) -> bool:
+    if name in schema.type_vars:
+        return values.get(name, set()).issubset(allowed)
+    value = attributes.get(name, schema.default(name))
+    return isinstance(value, bytes) and value.decode(errors="replace") in allowed
