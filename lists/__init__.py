@@ -1,0 +1,5 @@
+"""The op lists: data first (``*.toml``), and the class that loads and edits them."""
+
+from .tables import LEVELS, MODES, Color, Edit, OpLists
+
+__all__ = ["LEVELS", "MODES", "Color", "Edit", "OpLists"]
