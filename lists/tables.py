@@ -8,6 +8,7 @@ two lists. The semantics of levels and edits are those of Grappler's auto_mixed_
 import dataclasses
 import enum
 import functools
+import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -113,7 +114,9 @@ class Edit:
             return cls(found["op"], None, sign)
         names = [color.value for color in Color]
         if name not in names:
-            raise OpListError(f"There is no list {name!r}: they are {', '.join(names)}.{did_you_mean(name, names)} Received: {text!r}")
+            raise OpListError(
+                f"There is no list {name!r}: they are {', '.join(names)}.{did_you_mean(name, names)} Received: {text!r}"
+            )
         return cls(found["op"], Color(name), sign)
 
 
@@ -199,7 +202,22 @@ class OpLists:
             lists[Color.DENY] |= lists[Color.GRAY]
             lists[Color.GRAY] = set()
         colors = _colors(lists, edits)
-        return cls(mode, level, *(frozenset(lists[color]) for color in Color), edits, ineffective, colors, whys)
+        allow, deny, gray, clear = (frozenset(lists[color]) for color in Color)
+        return cls(mode, level, allow, deny, gray, clear, edits, ineffective, colors, whys)
+
+    @classmethod
+    def from_env(
+        cls, mode: str, environ: Mapping[str, str] = os.environ, *, cuda: Version = (12, 5), cudnn: Version = (9, 3)
+    ) -> "OpLists":
+        """Return the lists as Grappler would see them under these ``TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_*`` variables.
+
+        Raises:
+            OpListError: As :meth:`load`, or if a variable cannot be read.
+        """
+        from .environment import read_environment
+
+        found = read_environment(environ)
+        return cls.load(mode, cuda=cuda, cudnn=cudnn, level=found.level, overlays=found.edits)
 
     def list_of(self, op: str) -> Color | None:
         """Return the list an op type is on, or None."""
@@ -260,6 +278,8 @@ def _colors(lists: dict[Color, set[str]], edits: Iterable[Edit]) -> dict[str, Co
     if conflicts:
         found = "; ".join(f"{op!r} is on the {first.title} and on the {second.title}" for op, first, second in conflicts)
         op, first, second = conflicts[0]
+        if any(edit == Edit(op, first, "+") for edit in edits):
+            first, second = second, first
         raise OpListError(
             f"Op lists have conflicting entries: {found}. An op has one list: also take it off the other "
             f"('{first.value}:-{op}'), or move it with '{op}={second.value}'. Received: {', '.join(map(str, edits))}"
