@@ -183,7 +183,7 @@ class OpLists:
             whys[entry.op] = entry.why
             if entry.color is None:
                 continue
-            if (fixed_cuda or cuda) < entry.cuda or (fixed_cudnn or cudnn) < entry.cudnn:
+            if not (_meets(fixed_cuda or cuda, entry.cuda) and _meets(fixed_cudnn or cudnn, entry.cudnn)):
                 whys[entry.op] = f"on the {entry.color.title} only with {entry.condition}: {entry.why}"
             elif cores_only and entry.color is not Color.ALLOW:
                 whys[entry.op] = f"taken off the {entry.color.title} by level TENSOR_CORES_ONLY"
@@ -301,6 +301,11 @@ def _table(name: str) -> tuple[tuple[Entry, ...], Version, Version]:
             for op in row["ops"]:
                 entries[op] = Entry(op, color, row["why"], cuda, cudnn)
     return tuple(entries.values()), version(data.get("cuda", "")), version(data.get("cudnn", ""))
+
+
+def _meets(found: Version, least: Version) -> bool:
+    """Whether a version is at least another; ``(8,)`` counts as ``(8, 0)``, the empty version as the oldest of all."""
+    return not least or (bool(found) and found + (0,) * (len(least) - len(found)) >= least)
 
 
 def version(text: str) -> Version:
