@@ -146,9 +146,7 @@ class Target:
         """Where a node without a device runs: the only device, else the first GPU, else the first CPU."""
         if len(self.devices) == 1:
             return self.devices[0]
-        return min(
-            self.devices, key=lambda device: (device.type != "GPU", (_locate(device.name) or ("",) * 5)[4] or 0), default=None
-        )
+        return min(self.devices, key=lambda device: (device.type != "GPU", _number(device)))
 
     @property
     def cuda(self) -> Version:

@@ -1,0 +1,340 @@
+"""The policy: everything a user can ask of the rewrite, as one immutable value that is also text and TOML."""
+
+import dataclasses
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..graph.dtypes import LOW_PRECISION, DType, find_dtype
+from ..graph.errors import GraphError, PolicyError, did_you_mean
+from ..lists import LEVELS, Color, Edit, OpLists, read_environment
+from .target import Target
+
+PRESETS = ("safe", "grappler", "torch-autocast")
+
+_GRAPPLER_MODES = {("gpu", "float16"): "cuda_fp16", ("cpu", "bfloat16"): "onednn_bf16", ("cpu", "float16"): "cpu_fp16"}
+_TUPLES = ("ops", "nodes", "preserve")
+_BOOLEANS = ("keep_io", "ignore_performance", "simulate_gpu", "emulate_fp16")
+_ITEM = re.compile(r'\s*([^=,"]*)=\s*("(?:[^"\\]|\\.)*"|[^,"]*)\s*(,|\Z)')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NodeOverride:
+    """The list that nodes with matching names are treated as being on, whatever their op.
+
+    Attributes:
+        pattern: Regular expression that matches the whole name of a node.
+        color: The list; None = on no list: the nodes keep their types, and nothing spreads from them.
+    """
+
+    pattern: str
+    color: Color | None
+
+    def __str__(self) -> str:
+        return f"{self.pattern}={self.color.value if self.color else 'none'}"
+
+
+class NodeOverrides:
+    """The node overrides of a policy, compiled, with a memory of which ones matched. Made by :meth:`Policy.overrides`."""
+
+    def __init__(self, overrides: Iterable[NodeOverride]) -> None:
+        self._rules = [(re.compile(rule.pattern).fullmatch, rule) for rule in overrides]
+        self._matched: set[NodeOverride] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._rules)
+
+    def find(self, name: str) -> NodeOverride | None:
+        """Return the override for a node name, or None. Where several match, the last one holds; all count as used."""
+        result = None
+        for match, rule in self._rules:
+            if match(name):
+                self._matched.add(rule)
+                result = rule
+        return result
+
+    def unused(self) -> tuple[NodeOverride, ...]:
+        """Return the overrides that matched no name :meth:`find` was asked for."""
+        return tuple(rule for _, rule in self._rules if rule not in self._matched)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Policy:
+    """What to rewrite, for what, and how carefully.
+
+    The text form, printed by ``str`` and read by :meth:`parse`, is a line ``preset=safe,dtype=float16,…``; a value with a
+    comma stands in double quotes, the keys of lists (``ops``, ``nodes``, ``preserve``) are repeated.
+
+    Attributes:
+        preset: ``"safe"``, ``"grappler"`` (decisions equal to TensorFlow's) or ``"torch-autocast"``.
+        dtype: ``"float16"`` or ``"bfloat16"``.
+        target: A :class:`Target` or its text form.
+        keep_io: Whether inputs and outputs of the graph keep their types.
+        ops: Changes of the op lists: ``"gray:+Sin"``, ``"gray:-Softmax"``, ``"Softmax=deny"``.
+        nodes: Lists for single nodes, ``"PATTERN=deny"`` (or allow, gray, clear, none); the pattern is a regular
+            expression that matches the whole node name; the last match holds.
+        preserve: Names of nodes that must not change.
+        level: Grappler's level: one of :data:`~ampgraph.lists.LEVELS`, or empty.
+        ignore_performance: Rewrite for GPUs without tensor cores too.
+        simulate_gpu: Suppose a GPU where the target has none.
+        emulate_fp16: Matters only for preset ``grappler`` on a CPU with float16: keep float32 kernels and round by casts.
+
+    Raises:
+        PolicyError: If a field has a value that makes no sense, or fields contradict each other.
+        OpListError: If an entry of ``ops`` cannot be read.
+
+    Example:
+        >>> policy = Policy.parse("dtype=bfloat16,ops=Softmax=deny")
+        >>> str(policy)
+        'preset=safe,dtype=bfloat16,target="gpu:8.0,cuda=12.5,cudnn=9.3",ops=Softmax=deny'
+        >>> policy.lists().list_of("Softmax").title
+        'DenyList'
+    """
+
+    preset: str = "safe"
+    dtype: str = "float16"
+    target: Target = dataclasses.field(default_factory=lambda: Target.parse("gpu"))
+    keep_io: bool = True
+    ops: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    preserve: tuple[str, ...] = ()
+    level: str = ""
+    ignore_performance: bool = False
+    simulate_gpu: bool = False
+    emulate_fp16: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("preset", "dtype", "level"):
+            if not isinstance(getattr(self, name), str):
+                raise PolicyError(f"Field {name!r} of a policy is a string. Received: {getattr(self, name)!r}")
+        if self.preset not in PRESETS:
+            raise PolicyError(
+                f"There is no preset {self.preset!r}: there are {', '.join(PRESETS)}.{did_you_mean(self.preset, PRESETS)}"
+            )
+        try:
+            dtype = find_dtype(self.dtype)
+        except GraphError as error:
+            raise PolicyError(f"A policy needs dtype float16 or bfloat16. {error}") from None
+        if dtype not in LOW_PRECISION:
+            raise PolicyError(f"A policy needs dtype float16 or bfloat16. Received: {self.dtype!r}")
+        level = self.level.upper()
+        if level and level not in LEVELS:
+            raise PolicyError(f"There is no level {self.level!r}: there are {', '.join(LEVELS)}.{did_you_mean(level, LEVELS)}")
+        for name in _BOOLEANS:
+            if not isinstance(getattr(self, name), bool):
+                raise PolicyError(f"Field {name!r} of a policy is true or false. Received: {getattr(self, name)!r}")
+        if not isinstance(self.target, str | Target):
+            raise PolicyError(f"Field 'target' of a policy is a Target or its text form. Received: {self.target!r}")
+        for name in _TUPLES:
+            value = getattr(self, name)
+            if isinstance(value, str) or not all(isinstance(item, str) for item in value):
+                raise PolicyError(f"Field {name!r} of a policy is a list of strings. Received: {value!r}")
+        normal = {
+            "dtype": dtype.name,
+            "level": level,
+            "target": Target.parse(self.target),
+            "ops": tuple(str(Edit.parse(text)) for text in self.ops),
+            "nodes": tuple(str(_node_override(text)) for text in self.nodes),
+            "preserve": tuple(self.preserve),
+        }
+        for name, value in normal.items():
+            object.__setattr__(self, name, value)
+        _ = self.mode  # contradictions show now, not when the graph has been read
+
+    @property
+    def low(self) -> DType:
+        """The dtype object of :attr:`dtype`."""
+        return find_dtype(self.dtype)
+
+    @property
+    def mode(self) -> str:
+        """The table of op lists: a key of :data:`~ampgraph.lists.MODES`.
+
+        Raises:
+            PolicyError: If preset ``grappler`` has no mode for this target and dtype.
+        """
+        if self.preset == "torch-autocast":
+            return "torch_autocast_cuda" if self.target.type == "gpu" else "torch_autocast_cpu"
+        if self.preset == "safe":
+            return "cuda_fp16"
+        mode = _GRAPPLER_MODES.get((self.target.type, self.dtype))
+        if mode is None:
+            known = ", ".join(f"{target} with {dtype} ({name})" for (target, dtype), name in _GRAPPLER_MODES.items())
+            raise PolicyError(
+                f"Grappler has no mode for {self.target.type} with {self.dtype}: preset 'grappler' knows {known}. "
+                f"Preset 'safe' takes every combination."
+            )
+        return mode
+
+    @property
+    def emulates(self) -> bool:
+        """Whether types stay float32 and casts emulate the rounding, as Grappler does for float16 on CPUs."""
+        return self.mode == "cpu_fp16" and self.emulate_fp16
+
+    @property
+    def cluster(self) -> Target:
+        """The target with the GPU that :attr:`simulate_gpu` supposes."""
+        return self.target.with_simulated_gpu() if self.simulate_gpu and self.target.type == "gpu" else self.target
+
+    @property
+    def obstacle(self) -> str:
+        """Why nothing can be rewritten for this target, a sentence; empty if something can."""
+        if self.target.type == "cpu" or self.simulate_gpu:
+            return ""
+        if not self.target.has_gpu:
+            return (
+                f"The target {str(self.target)!r} has no GPU; simulate_gpu supposes one, and target 'cpu' rewrites for the CPU."
+            )
+        if self.target.has_tensor_cores or self.ignore_performance:
+            return ""
+        return (
+            f"No GPU of the target {str(self.target)!r} has compute capability 7.0 or above, so low precision would not be "
+            f"faster; ignore_performance rewrites anyway."
+        )
+
+    def may_change(self, device: str) -> bool:
+        """Whether nodes with this device string may change: right kind of device, and fast in low precision.
+
+        The answer depends on the string alone, so callers ask once per string.
+        """
+        cluster = self.cluster
+        if self.obstacle or not cluster.is_on(device, self.target.type):
+            return False
+        return self.target.type == "cpu" or self.ignore_performance or cluster.capable(device)
+
+    def lists(self) -> OpLists:
+        """Return the op lists this policy asks for.
+
+        Raises:
+            OpListError: If the changes leave an op on two lists, or the lists do not know the level.
+        """
+        versions = {"cuda": self.cluster.cuda, "cudnn": self.cluster.cudnn} if self.target.type == "gpu" else {}
+        return OpLists.load(self.mode, level=self.level, overlays=self.ops, **versions)
+
+    def overrides(self) -> NodeOverrides:
+        """Return the node overrides, compiled; they remember which of them matched."""
+        return NodeOverrides(map(_node_override, self.nodes))
+
+    def __str__(self) -> str:
+        parts = []
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.name in _TUPLES:
+                parts += [f"{field.name}={_quoted(item)}" for item in value]
+            elif field.name in ("preset", "dtype", "target") or value != field.default:
+                text = str(value).lower() if isinstance(value, bool) else str(value)
+                parts.append(f"{field.name}={_quoted(text)}")
+        return ",".join(parts)
+
+    @classmethod
+    def parse(cls, text: str) -> "Policy":
+        """Read a policy from its text form; fields left out have their defaults.
+
+        Raises:
+            PolicyError: If the text cannot be read.
+            OpListError: If an entry of ``ops`` cannot be read.
+        """
+        fields: dict[str, Any] = {}
+        end = 0
+        while end < len(text.rstrip()):
+            found = _ITEM.match(text, end)
+            if found is None:
+                raise PolicyError(f'A policy is written key=value,key="value, quoted",… Cannot read {text[end:]!r} in {text!r}')
+            name, value = found[1].strip(), found[2]
+            if value.startswith('"'):
+                try:
+                    value = json.loads(value)
+                except ValueError:
+                    raise PolicyError(f"A quoted value has JSON's escapes. Cannot read {value} in {text!r}") from None
+            else:
+                value = value.strip()
+            _check_names([name], text)
+            if name in _TUPLES:
+                fields[name] = (*fields.get(name, ()), value)
+            elif name in fields:
+                raise PolicyError(f"Field {name!r} stands twice in a policy. Received: {text!r}")
+            elif name in _BOOLEANS:
+                fields[name] = {"true": True, "false": False}.get(value, value)
+            else:
+                fields[name] = value
+            end = found.end()
+        return cls(**fields)
+
+    def to_toml(self) -> str:
+        """Return the policy as TOML, one line per field."""
+        lines = []
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            value = list(value) if isinstance(value, tuple) else value if isinstance(value, bool) else str(value)
+            lines.append(f"{field.name} = {json.dumps(value, ensure_ascii=False)}\n".replace("\x7f", "\\u007f"))
+        return "".join(lines)
+
+    @classmethod
+    def from_toml(cls, text: str) -> "Policy":
+        """Read a policy from TOML; fields left out have their defaults.
+
+        Raises:
+            PolicyError: If the text is no TOML or has fields that a policy has not.
+            OpListError: If an entry of ``ops`` cannot be read.
+        """
+        try:
+            fields = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise PolicyError(f'A policy file is TOML with fields like dtype = "float16". It cannot be read: {error}') from None
+        _check_names(fields, text)
+        for name in _TUPLES:
+            if not isinstance(fields.get(name, []), list):
+                raise PolicyError(f"Field {name!r} of a policy is a list of strings. Received: {fields[name]!r}")
+        return cls(**fields)
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] = os.environ, **fields: Any) -> "Policy":
+        """Return a policy that also follows Grappler's ``TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_*`` variables.
+
+        Args:
+            environ: Where the variables stand.
+            fields: Fields of the policy. They win over the variables; ``ops`` are applied after those of the variables.
+
+        Raises:
+            PolicyError: As for a policy.
+            OpListError: If a variable cannot be read.
+        """
+        found = read_environment(environ)
+        given = {
+            "level": found.level,
+            "ignore_performance": found.ignore_performance,
+            "simulate_gpu": found.simulate_gpu,
+            "emulate_fp16": found.emulate_fp16,
+            **fields,
+            "ops": (*map(str, found.edits), *fields.get("ops", ())),
+        }
+        return cls(**given)
+
+
+def _check_names(names: Iterable[str], received: str) -> None:
+    known = [field.name for field in dataclasses.fields(Policy)]
+    for name in names:
+        if name not in known:
+            raise PolicyError(f"A policy has no field {name!r}.{did_you_mean(name, known)} Received: {received!r}")
+
+
+def _node_override(text: str) -> NodeOverride:
+    pattern, equals, name = text.rpartition("=")
+    names = [*(color.value for color in Color), "none"]
+    if not equals or name not in names:
+        hint = did_you_mean(name, names)
+        raise PolicyError(
+            f"A node override is written 'PATTERN=list' with a list of {', '.join(names)}.{hint} Received: {text!r}"
+        )
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise PolicyError(f"The pattern of a node override is a regular expression: {error}. Received: {text!r}") from None
+    return NodeOverride(pattern, None if name == "none" else Color(name))
+
+
+def _quoted(text: str) -> str:
+    return text if text and text.isprintable() and not re.search(r'[,"]|^\s|\s$', text) else json.dumps(text)
