@@ -178,6 +178,11 @@ class Graph:
         self._names: dict[str, Node] | None = None
         self._nx: networkx.MultiDiGraph[Node] | None = None
 
+    @property
+    def is_function(self) -> bool:
+        """Whether it is a body of its library: callers rely on the dtypes of its inputs and outputs."""
+        return self.functions.get(self.name) is self
+
     # ---- reading ------------------------------------------------------------------------------------------------
 
     @property
@@ -439,14 +444,22 @@ class Graph:
         self.outputs = [new if value is old else value for value in self.outputs]
 
     def place_after(self, followers: Mapping[Node, Sequence[Node]]) -> None:
-        """Move nodes in file order: each key is followed at once by its nodes (inputs' followers come first)."""
+        """Move nodes in file order: each key (a node or graph input) is followed at once by its nodes, and these by theirs."""
         moved = {node for nodes in followers.values() for node in nodes}
         order: dict[Node, None] = {}
         for node in self.all_nodes():
-            if node in self._nodes and node not in moved:
+            if node in moved:
+                continue
+            if node not in followers:
                 order[node] = None
-            for follower in followers.get(node, ()):
-                order[follower] = None
+                continue
+            stack = [node]
+            while stack:
+                node = stack.pop()
+                order[node] = None
+                stack.extend(reversed(followers.get(node, ())))
+        for value in self.inputs:
+            order.pop(value.producer, None)
         self._nodes = order
 
     def copy(self) -> "Graph":

@@ -87,6 +87,17 @@ def _default(kind: str, value: Any) -> Any:
     return float(value) if kind == "float" else value
 
 
+@functools.cache
+def kernel_strings() -> Mapping[str, tuple[str, ...]]:
+    """Return, for the few ops whose kernels constrain string attributes, the names of those attributes."""
+    found: dict[str, set[str]] = {}
+    for op_type, devices in _data()["kernels"].items():
+        attributes = _data()["ops"][op_type]["attrs"]
+        names = {name for rows in devices.values() for row in rows for name in row}
+        found[op_type] = {name for name in names if attributes.get(name, {}).get("type") == "string"}
+    return {op_type: tuple(sorted(names)) for op_type, names in found.items() if names}
+
+
 def kernel_accepts(
     schema: OpSchema, device_type: str, types: Mapping[str, DType], attributes: Mapping[str, Any], key: str, dtype: DType
 ) -> bool:
@@ -102,6 +113,8 @@ def kernel_accepts(
     """
     table = _data()["kernels"].get(schema.op_type)
     if table is None:
+        if schema.is_call:
+            return False
         accepted = _data()["ops"][schema.op_type].get("kernels", {})
         suffix = _KERNEL_SUFFIX.get(dtype)
         return key.partition("[")[0] in accepted.get(f"{suffix}_{device_type.lower()}", ())

@@ -1,0 +1,293 @@
+"""auto_mixed_precision: a float32 graph goes in, a mixed-precision graph comes out.
+
+The order of things: verify, copy, then for the main graph and each function body build the type graph, paint it and apply
+the painting; verify again. Nothing is decided across a call: function bodies keep their signatures.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ..graph.collector import paused_collector
+from ..graph.dtypes import DType, float32
+from ..graph.errors import PassError, VerifyError
+from ..graph.graph import Graph, Node
+from ..graph.schemas import find_schema
+from ..graph.types import FunctionRef, Placeholder
+from ..graph.verify import verify
+from .casts import apply, emulate
+from .clusters import ListBodies, find_list_clusters
+from .paint import Painting, paint
+from .policy import Policy
+from .report import BodyReport, RewriteReport
+from .typegraph import CODES, UNLISTED, TypeGraph
+
+#: Ops whose statistics share the type of the data, and the versions that keep them apart.
+_UPGRADES = {"FusedBatchNorm": "FusedBatchNormV2", "FusedBatchNormGrad": "FusedBatchNormGradV2"}
+_FEEDS = ("Placeholder", "PlaceholderV2", "Input")
+
+
+@dataclasses.dataclass(frozen=True)
+class RewriteResult:
+    """What a rewrite returns.
+
+    Attributes:
+        graph: The rewritten graph; the graph that was given, itself, when nothing changed.
+        modified: Whether anything changed.
+        report: What was decided and why.
+    """
+
+    graph: Graph
+    modified: bool
+    report: RewriteReport
+
+
+def auto_mixed_precision(graph: Graph, policy: Policy | None = None, **settings: Any) -> RewriteResult:
+    """Rewrite a float32 graph to mixed precision.
+
+    The given graph is not changed. The result type-checks, keeps the names and dtypes of inputs and outputs, and converts
+    only what the policy's lists call safe.
+
+    Args:
+        graph: Any graph that verifies.
+        policy: What to rewrite for; the default policy (preset ``safe``, float16, a GPU of capability 8.0) when None.
+        **settings: Fields of :class:`Policy`, instead of ``policy`` or replacing some of its fields.
+
+    Returns:
+        The new graph, whether it differs, and a report.
+
+    Raises:
+        VerifyError: If the given graph breaks an invariant.
+        PassError: If the graph cannot be rewritten (loop state that leaves its loop, unknown attributes under ``grappler``).
+        PolicyError: If the policy contradicts itself.
+
+    Example:
+        >>> from ampgraph.graph import Graph, find_dtype
+        >>> g = Graph()
+        >>> x = g.add("Placeholder", name="x", types={"dtype": find_dtype("f32")}).outputs[0]
+        >>> y = g.add("MatMul", [x, x], name="y").outputs[0]
+        >>> z = g.add("Identity", [y], name="z").outputs[0]
+        >>> g.outputs, g.output_names = [z], ["z"]
+        >>> result = auto_mixed_precision(g)
+        >>> result.modified, result.graph.node("y").types
+        (True, {'T': float16})
+    """
+    policy = dataclasses.replace(policy or Policy(), **settings)
+    verify(graph)
+    result = convert(graph, policy)
+    if result.modified:
+        try:
+            verify(result.graph)
+        except VerifyError as error:
+            if policy.level != "UNSAFE_FORCE_ALL":
+                raise
+            result.report.notes.append(f"UNSAFE_FORCE_ALL left an invalid graph, as Grappler does. {error}")
+    return result
+
+
+def convert(graph: Graph, policy: Policy) -> RewriteResult:
+    """Do what :func:`auto_mixed_precision` does, without verifying before and after."""
+    scope = _Scope(graph, policy)
+    report = RewriteReport(policy, scope.lists)
+    if policy.obstacle:
+        report.notes.append(f"nothing was rewritten. {policy.obstacle}")
+        return RewriteResult(graph, False, report)
+    with paused_collector():
+        copy = graph.copy()
+        bodies = {"": copy, **scope.functions_of(copy)}
+        lists_in_bodies = ListBodies(copy.functions)
+        for name, body in bodies.items():
+            report.bodies.append(_convert_body(name, body, scope, lists_in_bodies, report.notes))
+    report.notes += scope.unused(bodies.values())
+    return RewriteResult(copy if report.modified else graph, report.modified, report)
+
+
+class _Scope:
+    """The policy, worked out for one rewrite."""
+
+    def __init__(self, graph: Graph, policy: Policy) -> None:
+        self.policy = policy
+        self.exact = policy.preset == "grappler"
+        self.target: DType = policy.low
+        self.device_type = policy.target.type.upper()
+        self.preserved = {*policy.preserve, *graph.attributes.get("preserved", ())}
+        self.overrides = policy.overrides()
+        self.lists = policy.lists()
+        self.colors = {op: CODES[color] for color, op, _ in self.lists}
+        self.placement = functools.cache(self._placement)
+
+    def _placement(self, device: str) -> str:
+        """Return why nodes with this device string may not change, or an empty string."""
+        if self.policy.may_change(device):
+            return ""
+        if not self.policy.cluster.is_on(device, self.policy.target.type):
+            return f"it is placed on {device or self.policy.cluster.default_device.name}, not on a {self.device_type}"
+        return "its GPU has compute capability below 7.0"
+
+    def functions_of(self, graph: Graph) -> Mapping[str, Graph]:
+        """Return the function bodies to rewrite: Grappler's are those the main graph reaches."""
+        if not self.exact:
+            return graph.functions
+        found: dict[str, Graph] = {}
+        stack = [graph]
+        while stack:
+            for name in _called(stack.pop()):
+                if name in graph.functions and name not in found:
+                    found[name] = graph.functions[name]
+                    stack.append(found[name])
+        return found
+
+    def frozen(self, body: Graph) -> Callable[[Node], str]:
+        """Return a function that says why a node of ``body`` may not be changed, or an empty string."""
+        kept = {value.producer for value in body.outputs} if self.policy.keep_io and not body.is_function else set()
+        preserved = set(body.attributes.get("preserved", ())) if body.is_function else self.preserved
+        placement, overrides = self.placement, self.overrides
+
+        def why(node: Node) -> str:
+            if node in kept:
+                return "the graph returns it, and outputs keep their dtype"
+            if node.op_type in _FEEDS:
+                return "it is an input, and inputs keep their dtype"
+            if node.name in preserved:
+                return "it is preserved by name"
+            if node.attributes.get("_grappler_do_not_remove") is True:
+                return "its attribute _grappler_do_not_remove preserves it"
+            if overrides and (rule := overrides.find(node.name)) is not None and rule.color is None:
+                return f"the policy's override {str(rule)!r} keeps its types"
+            return placement(node.device)
+
+        return why
+
+    def color_of(self, node: Node) -> int:
+        """Return the list color of a node: its override's, else its op's."""
+        if self.overrides and (rule := self.overrides.find(node.name)) is not None:
+            return CODES[rule.color]
+        return self.colors.get(node.op_type, UNLISTED)
+
+    def unused(self, bodies: Iterable[Graph]) -> list[str]:
+        """Return a note for every edit or override that matched nothing."""
+        notes = [f"override {str(rule)!r} matches no node of this graph" for rule in self.overrides.unused()]
+        if self.policy.ops:
+            ops = {node.op_type for body in bodies for node in body.nodes}
+            notes += [f"list edit {str(edit)!r} matches no op of this graph" for edit in self.lists.unused(ops)]
+        return notes
+
+
+def _called(graph: Graph) -> Iterable[str]:
+    """Yield the names of functions a graph refers to, by attribute or as an op."""
+    for node in graph.nodes:
+        if node.schema is not None and node.schema.is_call:
+            yield node.op_type
+        for value in node.attributes.values():
+            if isinstance(value, FunctionRef):
+                yield value.name
+            elif isinstance(value, list):
+                yield from (item.name for item in value if isinstance(item, FunctionRef))
+
+
+def _convert_body(name: str, body: Graph, scope: _Scope, bodies: ListBodies, notes: list[str]) -> BodyReport:
+    """Rewrite one graph in place and report."""
+    frozen = scope.frozen(body)
+    report = BodyReport(name, len(body), frozen=frozen)
+    if any(isinstance(value, Placeholder) for node in body.nodes for value in node.attributes.values()):
+        report.skipped = "its types are chosen by the caller"
+        return report
+    if scope.exact:
+        _check_attributes(body)
+        report.dropped_controls = _drop_redundant_controls(body)
+    def changeable(node: Node) -> bool:
+        return not frozen(node)
+
+    report.upgraded = _upgrade_batch_norm(body, changeable)
+    typegraph = TypeGraph(body, scope.target, scope.device_type, scope.color_of, changeable)
+    clusters = find_list_clusters(typegraph, bodies)
+    paint_it = functools.partial(
+        paint,
+        typegraph,
+        clusters,
+        force_all=scope.lists.force_all,
+        exact=scope.exact,
+    )
+    painting = paint_it()
+    if scope.exact and not scope.policy.emulates:
+        for cluster in clusters:
+            cluster.conflict = cluster.bodies is not None and any(painting.allow[member] for member in cluster.members)
+        if any(cluster.conflict for cluster in clusters):
+            painting = paint_it()
+            notes += [
+                f"unlike Grappler, the tensor list through {cluster.bodies} stays float32, as in the function bodies that use it"
+                for cluster in clusters
+                if cluster.conflict
+            ]
+        notes += _kept_by_contract(painting)
+    report.painting = painting
+    if scope.policy.emulates:
+        report.applied = emulate(painting)
+    else:
+        report.applied = apply(painting, scope.target)
+    return report
+
+
+def _kept_by_contract(painting: Painting) -> list[str]:
+    """Name the fetched nodes whose dtype Grappler would have changed."""
+    graph = painting.typegraph
+    notes = []
+    for node in {value.producer: None for value in graph.graph.outputs if not graph.graph.is_function}:
+        users = [user for value in node.outputs for user in graph.successors(graph.vertex(value))]
+        if not users:
+            continue
+        if node.op_type == "Cast" and node.types.get("DstT") is float32 and all(painting.allow[user] for user in users):
+            notes.append(f"unlike Grappler, {node} keeps its dtype, because the graph returns it")
+        elif node.op_type == "NextIteration" and node.types.get("T") is float32:
+            notes.append(f"unlike Grappler, {node} and its loop keep their dtype, because the graph returns it")
+    return notes
+
+
+def _check_attributes(body: Graph) -> None:
+    """Refuse what Grappler refuses: attributes and ops that no definition knows."""
+    seen: set[tuple[object, int]] = set()
+    for node in body.nodes:
+        schema = node.schema
+        if schema is None:
+            raise PassError(
+                f"Node {node} has an op TensorFlow does not define. Preset 'grappler' refuses such graphs as TensorFlow does; "
+                "preset 'safe' leaves the op alone."
+            )
+        key = (schema, id(node.attributes))
+        if key in seen or schema.is_call:
+            continue
+        seen.add(key)
+        for attribute in node.attributes:
+            if attribute not in schema.attributes and attribute not in schema.type_vars and not attribute.startswith("_"):
+                raise PassError(
+                    f"Node {node} has an attribute {attribute!r} that the definition of {node.op_type} does not know. Preset "
+                    "'grappler' refuses such graphs as TensorFlow does; preset 'safe' ignores it."
+                )
+
+
+def _drop_redundant_controls(body: Graph) -> int:
+    """Drop control inputs from nodes that are data inputs too, and repeated ones, as Grappler does; return how many."""
+    dropped = 0
+    for node in body.nodes:
+        if node.controls:
+            data = {value.producer for value in node.inputs if value is not None}
+            kept = [source for source in dict.fromkeys(node.controls) if source not in data]
+            if len(kept) < len(node.controls):
+                dropped += len(node.controls) - len(kept)
+                body.set_control(node, kept)
+    return dropped
+
+
+def _upgrade_batch_norm(body: Graph, changeable: Callable[[Node], bool]) -> list[Node]:
+    """Replace old batch-norm ops by the versions whose statistics have a type of their own, kept float32."""
+    upgraded = []
+    for node in body.nodes:
+        if node.op_type in _UPGRADES and changeable(node):
+            schema = find_schema("tf", _UPGRADES[node.op_type])
+            assert schema is not None
+            node.op_type = schema.op_type
+            node.types = {**node.types, "U": float32}
+            node.signature = schema.signature(node.attributes, node.types)
+            upgraded.append(node)
+    return upgraded

@@ -1,0 +1,170 @@
+"""Applying a painting: types are set, and a Cast stands wherever an edge changes color."""
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..graph.dtypes import DType, float16, float32
+from ..graph.errors import PassError
+from ..graph.graph import Graph, Node, Value
+from ..graph.schemas import find_schema
+from .paint import Painting
+from .typegraph import mask
+
+_ATTRIBUTES: Mapping[str, object] = {"Truncate": False}
+_NAMES = {"float16": "Fp16", "bfloat16": "Bf16", "float32": "Fp32"}
+
+
+@dataclasses.dataclass
+class Applied:
+    """What applying a painting did to one graph.
+
+    Attributes:
+        changed: Nodes of the graph with at least one type changed.
+        casts: The casts that were added.
+    """
+
+    changed: list[Node] = dataclasses.field(default_factory=list)
+    casts: list[Node] = dataclasses.field(default_factory=list)
+
+
+class _Caster:
+    """Adds casts to a graph: one per (value, dtype), placed right after the value's producer in file order."""
+
+    def __init__(self, graph: Graph) -> None:
+        schema = find_schema("tf", "Cast")
+        assert schema is not None
+        self.graph = graph
+        self.casts: dict[tuple[Value, DType], Value] = {}
+        self.followers: dict[Node, list[Node]] = {}
+        self.added: list[Node] = []
+        self._signature = schema.signature({}, {})
+        self._types: dict[tuple[DType, DType], Mapping[str, DType]] = {}
+        self._taken = {node.name for node in graph.all_nodes()}
+        self._next: dict[str, int] = {}
+
+    def cast(self, value: Value, source: DType, target: DType) -> Value:
+        """Return ``value`` converted to ``target``, by the cast that is already there or a new one."""
+        found = self.casts.get((value, target))
+        if found is None:
+            found = self.casts[value, target] = self.new(value, source, target)
+        return found
+
+    def new(self, value: Value, source: DType, target: DType) -> Value:
+        """Add a cast of ``value``, whose dtype is ``source``, to ``target``."""
+        producer = value.producer
+        stem = f"{producer.name}-{value.index}-CastTo{_NAMES[target.name]}"
+        k = self._next.get(stem, 0)
+        while (name := f"{stem}-{k}-AutoMixedPrecision") in self._taken:
+            k += 1
+        self._next[stem] = k + 1
+        types = self._types.setdefault((source, target), {"SrcT": source, "DstT": target})
+        node = Node(self.graph, "Cast", "tf", name, self._signature, _ATTRIBUTES, types, producer.device, None)
+        result = Value(node, 0, None, value.shape)
+        node.outputs = [result]
+        node.inputs = [value]
+        self.graph.append(node)
+        self.followers.setdefault(producer, []).append(node)
+        self.added.append(node)
+        return result
+
+
+def apply(painting: Painting, target: DType) -> Applied:
+    """Make the painted vertices ``target`` and put casts between them and the others. Edits the painted graph.
+
+    Args:
+        painting: The decisions; its graph must not have changed since.
+        target: The low dtype.
+
+    Raises:
+        PassError: If a painted type is fixed by the op's definition.
+    """
+    graph, typegraph = painting.typegraph.graph, painting.typegraph
+    changed = _set_types(painting, target)
+    low = mask(painting.allow)[: typegraph.count].astype(bool)
+    is_float = mask(typegraph.is_float).astype(bool)
+    sources, targets = typegraph.sources, typegraph.targets
+    edges = np.flatnonzero((sources >= 0) & (low[sources] != low[targets]) & is_float[sources])
+    caster = _Caster(graph)
+    nodes = typegraph.nodes
+    for edge in edges.tolist():
+        owner, slot = typegraph.operand(edge)
+        to_low = bool(low[targets[edge]])
+        before, after = (float32, target) if to_low else (target, float32)
+        if owner == len(nodes):
+            graph.outputs[slot] = caster.cast(graph.outputs[slot], before, after)
+        else:
+            user = nodes[owner]
+            value = user.inputs[slot]
+            assert value is not None
+            graph.set_input(user, slot, caster.cast(value, before, after))
+    graph.place_after(caster.followers)
+    return Applied(changed, caster.added)
+
+
+def _set_types(painting: Painting, target: DType) -> list[Node]:
+    typegraph = painting.typegraph
+    nodes, owner = typegraph.nodes, typegraph.owner
+    rows = np.flatnonzero(mask(painting.allow)[: typegraph.count] & mask(typegraph.is_float)).tolist()
+    replaced: dict[tuple[int, str], Mapping[str, DType]] = {}
+    keep: list[Mapping[str, DType]] = []
+    changed: dict[Node, None] = {}
+    for vertex in rows:
+        node = nodes[owner[vertex]]
+        key = typegraph.key(vertex)
+        if not isinstance(key, str):
+            raise PassError(
+                f"Failed to set a type attribute: {node} has an operand that its definition fixes to float32. "
+                "UNSAFE_FORCE_ALL does not work on such a graph; deny the op or drop the level."
+            )
+        types = replaced.get((id(node.types), key))
+        if types is None:
+            types = replaced[id(node.types), key] = {**node.types, key: target}
+            keep.append(node.types)
+        node.types = types
+        changed[node] = None
+    return list(changed)
+
+
+def emulate(painting: Painting) -> Applied:
+    """Keep float32 kernels and round where a float16 kernel would: casts to float16 and back around painted ports.
+
+    This is Grappler's ``cpu_fp16`` mode. A painted operand is read through its own cast from float16, a painted result is
+    rounded to float16 for all its users, and those that are not painted share one cast back to float32.
+
+    Raises:
+        PassError: If a painted user stands before its producer in the file (any loop does): Grappler fails there too.
+    """
+    typegraph, graph = painting.typegraph, painting.typegraph.graph
+    caster = _Caster(graph)
+    low = painting.allow
+    rounded: dict[Value, Value] = {}
+    place = {node: i for i, node in enumerate(typegraph.nodes)}
+    read = {value for node in typegraph.nodes for value in node.inputs} | {*(graph.outputs if graph.is_function else ())}
+    for i, node in enumerate(typegraph.nodes):
+        for value, port in zip(node.outputs, typegraph.profiles[i].outputs, strict=True):
+            vertex = typegraph.first[i] + port
+            if typegraph.is_float[vertex] and low[vertex] and value in read:
+                rounded[value] = caster.new(value, float32, float16)
+    for i, node in enumerate(typegraph.nodes):
+        profile, base = typegraph.profiles[i], typegraph.first[i]
+        for slot, port in enumerate(profile.inputs):
+            value, vertex = node.inputs[slot], base + port
+            if value is None or not typegraph.is_float[vertex]:
+                continue
+            if low[vertex]:
+                if place[value.producer] >= i:
+                    raise PassError(
+                        f"Node {node} reads {value.producer}, which stands later in the file. float16 emulation on CPUs "
+                        "(cpu_fp16) needs nodes in topological order and no loops; use dtype='bfloat16', or target='gpu'."
+                    )
+                half = rounded.get(value) or caster.cast(value, float32, float16)
+                graph.set_input(node, slot, caster.new(half, float16, float32))
+            elif value in rounded:
+                graph.set_input(node, slot, caster.cast(rounded[value], float16, float32))
+    for position, value in enumerate(graph.outputs if graph.is_function else []):
+        if value in rounded:
+            graph.outputs[position] = caster.cast(rounded[value], float16, float32)
+    graph.place_after(caster.followers)
+    return Applied([], caster.added)

@@ -1,0 +1,399 @@
+"""Deciding: which vertices of the type graph become low precision, and why.
+
+The phases are those of Grappler's auto_mixed_precision, in its order; each is one function of a :class:`Painting` and only
+adds to or takes from its two sets:
+
+* ``allow``: vertices that will compute in the low dtype;
+* ``deny``: vertices that must not.
+
+Nothing here changes the graph; :mod:`~ampgraph.rewrite.casts` applies a finished painting.
+"""
+
+import enum
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from ..graph.dtypes import float32
+from ..graph.errors import PassError
+from .clusters import ListCluster
+from .typegraph import ALLOW, CLEAR, DENY, GRAY, Array, TypeGraph, mask
+
+
+class Reason(enum.IntEnum):
+    """Why a vertex has its color. ``via`` names the neighbouring vertex the reason came from."""
+
+    NONE = 0
+    ALLOW_LIST = 1
+    FORCED = 2
+    BETWEEN = 3
+    FOLLOWS = 4
+    BESIDE = 5
+    LIST_LOW = 6
+    LOOP_LOW = 7
+    CAST = 8
+    DENY_LIST = 9
+    DOWNSTREAM = 10
+    LIST_ESCAPES = 11
+    LIST_IN_BODY = 12
+    LIST_FROZEN = 13
+    LIST_FLOAT = 14
+    NO_LOW_TYPE = 15
+    LOOP_FLOAT = 16
+
+
+class Painting:
+    """The decision for every vertex of a type graph.
+
+    Attributes:
+        typegraph: What was painted.
+        clusters: Tensor-list clusters that were kept in one color.
+        allow, deny: One byte per vertex.
+        reason: A :class:`Reason` per vertex.
+        via: The vertex a reason refers to, or -1.
+    """
+
+    def __init__(self, typegraph: TypeGraph, clusters: Sequence[ListCluster]) -> None:
+        size = typegraph.count + typegraph.shadows
+        self.typegraph = typegraph
+        self.clusters = clusters
+        self.allow = bytearray(size)
+        self.deny = bytearray(size)
+        self.reason = bytearray(size)
+        self.via = [-1] * size
+
+    def paint(self, vertices: Iterable[int], reason: Reason) -> None:
+        """Add vertices to ``allow``."""
+        for vertex in vertices:
+            if not self.allow[vertex]:
+                self.allow[vertex] = 1
+                self.reason[vertex] = reason
+
+    def forbid(self, vertices: Iterable[int], reason: Reason) -> None:
+        """Add vertices to ``deny``."""
+        for vertex in vertices:
+            if not self.deny[vertex]:
+                self.deny[vertex] = 1
+                self.reason[vertex] = reason
+
+    def erase(self, vertices: Iterable[int], reason: Reason) -> None:
+        """Take vertices out of ``allow``."""
+        for vertex in vertices:
+            if self.allow[vertex]:
+                self.allow[vertex] = 0
+                self.reason[vertex] = reason
+
+
+def paint(
+    typegraph: TypeGraph,
+    clusters: Sequence[ListCluster],
+    *,
+    force_all: bool = False,
+    exact: bool = False,
+) -> Painting:
+    """Run all phases.
+
+    Args:
+        typegraph: The type graph with the shadows of its lists linked in.
+        clusters: Its tensor-list clusters.
+        force_all: Grappler's UNSAFE_FORCE_ALL: paint all it can and look at no deny op.
+        exact: Decide exactly like Grappler, whose result depends on the order of nodes in the file: gray ops and loops are
+            visited once, in that order. Otherwise both are settled until nothing changes.
+
+    Raises:
+        PassError: If a NextIteration feeds something else than a Merge.
+    """
+    painting = Painting(typegraph, clusters)
+    for cluster in clusters:
+        if cluster.escapes is not None:
+            painting.forbid(cluster.members, Reason.LIST_ESCAPES)
+        elif cluster.frozen is not None:
+            painting.forbid(cluster.members, Reason.LIST_FROZEN)
+        elif cluster.bodies is not None and (cluster.conflict or not exact):
+            painting.forbid(cluster.members, Reason.LIST_IN_BODY)
+    paint_allow_list(painting)
+    if force_all:
+        paint_nearly_all(painting, exact=exact)
+    if 1 not in painting.allow:
+        return painting
+    if not force_all:
+        forbid_downstream_of_deny(painting)
+    match_clusters(painting)
+    paint_between_allow(painting)
+    paint_gray_after_allow(painting, to_fixpoint=not exact)
+    paint_clear_beside_allow(painting)
+    erase_without_low_type(painting)
+    match_clusters(painting)
+    settle_loops(painting, to_fixpoint=not exact)
+    paint_casts(painting)
+    return painting
+
+
+def paint_allow_list(painting: Painting) -> None:
+    """Every vertex of an AllowList op that may be changed."""
+    graph = painting.typegraph
+    rows = (mask(graph.color) == ALLOW) & mask(graph.processed).astype(bool)
+    painting.paint(np.flatnonzero(rows).tolist(), Reason.ALLOW_LIST)
+
+
+def paint_nearly_all(painting: Painting, *, exact: bool) -> None:
+    """Level UNSAFE_FORCE_ALL: every op but constants, stateful ops, ops on references and one loss.
+
+    Grappler paints types that have no low version too, and then fails or leaves an invalid graph; unless ``exact``, those are
+    passed over.
+    """
+    graph = painting.typegraph
+    rows = mask(graph.processed) if exact else mask(graph.processed) & mask(graph.is_float) & mask(graph.able)
+    may = rows.tolist()
+    for i, node in enumerate(graph.nodes):
+        schema = node.schema
+        if schema is None or schema.stateful or node.op_type in ("Const", "SoftmaxCrossEntropyWithLogits"):
+            continue
+        if not any(formal.is_ref for formal in schema.inputs + schema.outputs):
+            painting.paint((vertex for vertex in graph.vertices_of(i) if may[vertex]), Reason.FORCED)
+
+
+def forbid_downstream_of_deny(painting: Painting) -> None:
+    """DenyList ops, and what they reach through gray and clear ops.
+
+    A clear op is only reached if a deny or gray op lies further downstream: an effect that nothing sensitive sees is none.
+    """
+    graph = painting.typegraph
+    color = mask(graph.color)
+    sensitive = (color == DENY) | (color == GRAY)
+    reachable = _with_shadows(graph, color == CLEAR)
+    roots = np.flatnonzero(sensitive).tolist()
+    upstream = _reach(roots, graph.in_first, graph.in_edges, reachable)
+    inside = _with_shadows(graph, sensitive, shadows=False)
+    for vertex in upstream:
+        inside[vertex] = 1
+    for vertex, denied in enumerate(painting.deny):
+        if denied:
+            inside[vertex] = 0
+    roots = [vertex for vertex in np.flatnonzero(color == DENY).tolist() if not painting.deny[vertex]]
+    for vertex in roots:
+        inside[vertex] = 0
+    painting.forbid(roots, Reason.DENY_LIST)
+    painting.forbid(_reach(roots, graph.out_first, graph.out_edges, inside, painting.via), Reason.DOWNSTREAM)
+
+
+def match_clusters(painting: Painting) -> None:
+    """One color per tensor-list cluster: deny if any member is denied, else allow if any is allowed."""
+    for cluster in painting.clusters:
+        denied = next((vertex for vertex in cluster.members if painting.deny[vertex]), None)
+        if denied is not None:
+            painting.erase(cluster.members, Reason.LIST_FLOAT)
+            _refer(painting, cluster.members, painting.deny, denied)
+            painting.forbid(cluster.members, Reason.LIST_FLOAT)
+            continue
+        allowed = next((vertex for vertex in cluster.members if painting.allow[vertex]), None)
+        if allowed is not None:
+            _refer(painting, cluster.members, painting.allow, allowed)
+            painting.paint(cluster.members, Reason.LIST_LOW)
+
+
+def _refer(painting: Painting, vertices: Iterable[int], done: bytearray, via: int) -> None:
+    for vertex in vertices:
+        if not done[vertex]:
+            painting.via[vertex] = via
+
+
+def paint_between_allow(painting: Painting) -> None:
+    """Gray and clear ops that lie on a path from one AllowList op to another."""
+    graph = painting.typegraph
+    color = mask(graph.color)
+    allow_list = (color == ALLOW) & mask(graph.processed).astype(bool)
+    passable = _with_shadows(graph, _changeable(painting) & ((color == GRAY) | (color == CLEAR)))
+    roots = np.flatnonzero(allow_list).tolist()
+    downstream = _reach(roots, graph.out_first, graph.out_edges, passable)
+    inside = bytearray(len(painting.allow))
+    for vertex in downstream:
+        inside[vertex] = 1
+    painting.paint(_reach(roots, graph.in_first, graph.in_edges, inside, painting.via), Reason.BETWEEN)
+
+
+def paint_gray_after_allow(painting: Painting, *, to_fixpoint: bool) -> None:
+    """Gray ops with an allowed producer and no denied one.
+
+    Args:
+        painting: The decisions so far.
+        to_fixpoint: Look again at the users of what was painted. Grappler looks at every vertex once, in file order, and
+            sees its own results only further down.
+    """
+    graph = painting.typegraph
+    facts = mask(graph.processed) & mask(graph.is_float) & mask(graph.allowed) & (mask(graph.color) == GRAY)
+    allow, deny = painting.allow, painting.deny
+    waiting = np.flatnonzero(facts).tolist()
+    candidates = bytearray(facts.tobytes()) + bytearray(graph.shadows)
+    waiting.reverse()
+    while waiting:
+        vertex = waiting.pop()
+        if allow[vertex] or deny[vertex]:
+            continue
+        producers = graph.predecessors(vertex)
+        source = next((producer for producer in producers if allow[producer]), None)
+        if source is not None and not any(deny[producer] for producer in producers):
+            painting.via[vertex] = source
+            painting.paint((vertex,), Reason.FOLLOWS)
+            if to_fixpoint:
+                waiting += [user for user in graph.successors(vertex) if candidates[user]]
+
+
+def paint_clear_beside_allow(painting: Painting) -> None:
+    """Clear ops connected to an allowed vertex, up or down, through clear ops only.
+
+    The walk goes both ways, except inside the shadows of list handles: what came from a writer goes on to readers, what
+    came from a reader goes back to writers. The second kind of visit is numbered behind the first.
+    """
+    graph = painting.typegraph
+    count, shadows = graph.count, graph.shadows
+    passable = _changeable(painting) & (mask(graph.color) == CLEAR) & ~mask(painting.allow)[:count].astype(bool)
+    open_ = _with_shadows(graph, passable) + bytearray([True]) * shadows
+    for vertex in _variable_reads(graph):
+        open_[vertex] = 0
+    out_first, out_edges, in_first, in_edges = graph.out_first, graph.out_edges, graph.in_first, graph.in_edges
+    via = painting.via + [-1] * shadows
+    found: list[int] = []
+    stack = np.flatnonzero(mask(painting.allow)[:count] & mask(graph.processed)).tolist()
+    while stack:
+        vertex = stack.pop()
+        upwards = vertex >= count + shadows
+        if not upwards:
+            for other in out_edges[out_first[vertex] : out_first[vertex + 1]]:
+                if open_[other]:
+                    open_[other] = 0
+                    via[other] = vertex
+                    found.append(other)
+                    stack.append(other)
+        if upwards or vertex < count:
+            here = vertex - shadows if upwards else vertex
+            for other in in_edges[in_first[here] : in_first[here + 1]]:
+                if other >= count:
+                    other += shadows
+                if open_[other]:
+                    open_[other] = 0
+                    via[other] = vertex
+                    found.append(other)
+                    stack.append(other)
+    for vertex in found:
+        if vertex < count:
+            origin = via[vertex]
+            while origin >= count:  # say which op it came from, not which shadow
+                origin = via[origin]
+            painting.via[vertex] = origin
+            painting.paint((vertex,), Reason.BESIDE)
+
+
+def erase_without_low_type(painting: Painting) -> None:
+    """AllowList vertices whose op definition does not allow the low dtype after all; what they caused stays."""
+    graph = painting.typegraph
+    quantized = {i for i, node in enumerate(graph.nodes) if any(t.kind == "quantized" for t in node.types.values())}
+    rows = np.flatnonzero((mask(graph.color) == ALLOW) & mask(painting.allow)[: graph.count].astype(bool)).tolist()
+    painting.erase((v for v in rows if not graph.allowed[v] or graph.owner[v] in quantized), Reason.NO_LOW_TYPE)
+
+
+def settle_loops(painting: Painting, *, to_fixpoint: bool) -> None:
+    """The value a loop carries has one dtype: each NextIteration agrees with the Merges it feeds.
+
+    Both turn low only if all the Merges are; otherwise none is.
+
+    Raises:
+        PassError: If a NextIteration feeds something else than a Merge.
+    """
+    graph = painting.typegraph
+    loops = []
+    for i, node in enumerate(graph.nodes):
+        if node.op_type not in ("NextIteration", "RefNextIteration"):
+            continue
+        vertex = graph.first[i]
+        merges = graph.successors(vertex)
+        for merge in merges:
+            owner = graph.owner[merge]
+            user = graph.nodes[owner].op_type if owner < len(graph.nodes) else "a function result"
+            if user not in ("Merge", "RefMerge"):
+                raise PassError(
+                    f"Node {node} must feed a Merge only, because loop state has one dtype. Received: {user} "
+                    f"{graph.nodes[owner].name if owner < len(graph.nodes) else ''!r}"
+                )
+        fetched = any(value.producer is node for value in graph.graph.outputs)
+        loops.append((vertex, merges, fetched or (to_fixpoint and not graph.processed[vertex])))
+    changed = True
+    while changed:
+        changed = False
+        for vertex, merges, fixed in loops:
+            group = [vertex, *merges]
+            if fixed or not all(painting.allow[merge] for merge in merges):
+                changed = changed or any(painting.allow[member] for member in group)
+                painting.erase(group, Reason.LOOP_FLOAT)
+            else:
+                changed = changed or not painting.allow[vertex]
+                painting.paint((vertex,), Reason.LOOP_LOW)
+        changed = changed and to_fixpoint
+
+
+def paint_casts(painting: Painting) -> None:
+    """Casts to float32 that only low-precision ops read convert to the low dtype at once.
+
+    A cast whose result the graph returns is left alone: its dtype is part of the contract.
+    """
+    graph = painting.typegraph
+    kept = {value.producer for value in graph.graph.outputs} if not graph.graph.is_function else set()
+    for i, node in enumerate(graph.nodes):
+        if node.op_type != "Cast" or node.types.get("DstT") is not float32 or node in kept:
+            continue
+        vertex = graph.first[i] + graph.profiles[i].keys.index("DstT")
+        users = graph.successors(vertex)
+        if users and all(painting.allow[user] for user in users):
+            painting.via[vertex] = users[0]
+            painting.paint((vertex,), Reason.CAST)
+
+
+def _changeable(painting: Painting) -> Array:
+    """Float32 vertices of processed nodes whose kernels take the low dtype and that nothing denied."""
+    graph = painting.typegraph
+    facts = mask(graph.processed) & mask(graph.is_float) & mask(graph.able)
+    return facts.astype(bool) & ~mask(painting.deny)[: graph.count].astype(bool)
+
+
+def _with_shadows(graph: TypeGraph, vertices: Array, *, shadows: bool = True) -> bytearray:
+    """Return a byte per vertex; shadows of list handles are passable."""
+    return bytearray(vertices.astype(np.uint8).tobytes()) + bytearray([shadows]) * graph.shadows
+
+
+def _variable_reads(graph: TypeGraph) -> Iterable[int]:
+    """Identity of a reference variable, or Enter of such: changing what they read would change the variable's contract."""
+    if not any(node.op_type in ("Variable", "VariableV2") for node in graph.nodes):
+        return
+    readers = set()
+    for i, node in enumerate(graph.nodes):
+        if node.op_type not in ("Identity", "Enter"):
+            continue
+        source, seen = node, {node}
+        while source.op_type == "Enter" and source.inputs and source.inputs[0] is not None:
+            source = source.inputs[0].producer
+            if source in seen:
+                break
+            seen.add(source)
+        if source.op_type == "Identity" and source.inputs and source.inputs[0] is not None:
+            if source.inputs[0].producer.op_type in ("Variable", "VariableV2"):
+                readers.add(i)
+    for i in readers:
+        yield from graph.vertices_of(i)
+
+
+def _reach(
+    roots: Iterable[int], first: Sequence[int], edges: Sequence[int], passable: bytearray, via: list[int] | None = None
+) -> list[int]:
+    """Walk from the roots along edges into passable vertices; return those entered. ``passable`` is used up."""
+    stack = list(roots)
+    found: list[int] = []
+    while stack:
+        vertex = stack.pop()
+        for other in edges[first[vertex] : first[vertex + 1]]:
+            if passable[other]:
+                passable[other] = 0
+                if via is not None:
+                    via[other] = vertex
+                found.append(other)
+                stack.append(other)
+    return found
