@@ -290,7 +290,7 @@ def _colors(lists: dict[Color, set[str]], edits: Iterable[Edit]) -> dict[str, Co
 @functools.cache
 def _table(name: str) -> tuple[tuple[Entry, ...], Version, Version]:
     """Read a table and its bases: its entries, and the CUDA and cuDNN versions it is fixed to (empty: none)."""
-    data = tomllib.loads((files(__package__) / f"{name}.toml").read_text(encoding="utf-8"))
+    data = tomllib.loads((files("ampgraph.lists") / f"{name}.toml").read_text(encoding="utf-8"))
     entries: dict[str, Entry] = {}
     if "base" in data:
         entries.update((entry.op, entry) for entry in _table(data["base"])[0])
