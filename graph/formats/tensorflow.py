@@ -53,7 +53,9 @@ def parse(kind: str, data: bytes | bytearray | memoryview, text: bool) -> Any:
         try:
             text_format.Parse(bytes(data).decode("utf-8"), proto)
         except (text_format.ParseError, UnicodeDecodeError, ValueError, RecursionError) as error:
-            raise FormatError(f"This is not a {kind} in protobuf's text form, or it is damaged: {error or 'nested too deeply'}") from error
+            raise FormatError(
+                f"This is not a {kind} in protobuf's text form, or it is damaged: {error or 'nested too deeply'}"
+            ) from error
         return proto
     if len(data) > MAX_BYTES:
         raise FormatError(f"A {kind} holds at most {MAX_BYTES} bytes. Received: {len(data)} bytes")
@@ -62,3 +64,41 @@ def parse(kind: str, data: bytes | bytearray | memoryview, text: bool) -> Any:
     except (DecodeError, ValueError, RuntimeError) as error:
         raise FormatError(f"This is not a {kind} in protobuf's binary form, or it is damaged or cut off: {error}") from error
     return proto
+
+
+def write_graph_def(graph: Graph) -> Any:
+    """Turn a graph into a GraphDef message, equal to the one read where nothing was changed.
+
+    Type attributes are written from ``Node.types``; those the file left out stay out while they equal the default.
+    Formal inputs of the main graph become ``Placeholder`` nodes.
+
+    Raises:
+        FormatError: If a GraphDef cannot hold the graph: ops of other domains, omitted operands, repeated node names.
+    """
+    from .tf_write import write_message
+
+    return write_message(graph)
+
+
+def serialize(proto: Any, *, text: bool = False) -> bytes:
+    """Return a message as the bytes of a file, the same bytes for equal messages.
+
+    The text form has no room for unknown fields, so a message that has some is refused.
+
+    Raises:
+        FormatError: If the message has unknown fields (text) or more than 2 GiB (binary).
+    """
+    from google.protobuf import text_format
+    from google.protobuf.message import EncodeError
+
+    if text:
+        known = type(proto)()
+        known.CopyFrom(proto)
+        known.DiscardUnknownFields()
+        if known.ByteSize() != proto.ByteSize():
+            raise FormatError("The file this graph came from has fields that only the binary form can keep. Save as .pb.")
+        return str(text_format.MessageToString(proto)).encode("utf-8")
+    try:
+        return bytes(proto.SerializeToString(deterministic=True))
+    except (EncodeError, ValueError) as error:
+        raise FormatError(f"The graph does not fit into one protobuf file of {MAX_BYTES} bytes: {error}") from error

@@ -4,11 +4,10 @@ One sweep builds nodes and resolves inputs that were defined before; what refers
 Equal type mappings and equal small attribute mappings become one shared object per graph.
 """
 
-import gc
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..collector import paused_collector
 from ..dtypes import BY_TF, DType
 from ..errors import AmpgraphError, FormatError, did_you_mean
 from ..graph import Graph, Node, Value
@@ -25,7 +24,7 @@ _MAX_PORT = 65_535
 
 def read_message(proto: Any, *, name: str = "graph", outputs: Sequence[str] | None = None) -> Graph:
     """Turn a ``GraphDef`` message into a graph; see :func:`.tensorflow.read_graph_def`."""
-    with _paused_collector():
+    with paused_collector():
         library = _Library(proto)
         for function in proto.library.function:
             _read_function(library, function)
@@ -55,18 +54,6 @@ def _with_unknown(proto: Any, template: Any, has_unknown: bool) -> Any:
     return copy
 
 
-@contextmanager
-def _paused_collector() -> Iterator[None]:
-    """Keep the cyclic collector from walking the growing graph again and again (it doubles the time)."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 def _set_versions(graph: Graph, proto: Any) -> None:
     versions = proto.versions
     if versions.producer:
@@ -77,10 +64,11 @@ def _set_versions(graph: Graph, proto: Any) -> None:
         graph.attributes["bad_consumers"] = list(versions.bad_consumers)
 
 
-def choose_outputs(graph: Graph, names: Sequence[str] | None) -> None:
+def choose_outputs(graph: Graph, names: Sequence[str] | None, labels: Sequence[str] | None = None) -> None:
     """Set what ``graph`` is run for: the named values, or every result of the nodes that nobody waits for.
 
-    Named nodes without results are only noted in ``graph.attributes["preserved"]``.
+    Named nodes without results are only noted in ``graph.attributes["preserved"]``. ``labels`` are the ``output_names``;
+    None takes ``names``.
 
     Raises:
         FormatError: If a name does not exist.
@@ -92,7 +80,7 @@ def choose_outputs(graph: Graph, names: Sequence[str] | None) -> None:
         graph.output_names = [value.name for value in graph.outputs]
         return
     by_name = {node.name: node for node in graph.nodes}
-    for name in names:
+    for i, name in enumerate(names):
         stem, _, index = name.rpartition(":")
         if not stem or not index.isdecimal() or len(index) > 9:
             stem, index = name, "0"
@@ -108,7 +96,7 @@ def choose_outputs(graph: Graph, names: Sequence[str] | None) -> None:
             node.outputs = [Value(node, 0)]
             node.signature = untyped_signature(len(node.inputs), 1)
         graph.outputs.append(node.outputs[int(index)])
-        graph.output_names.append(name.removesuffix(":0"))
+        graph.output_names.append(name.removesuffix(":0") if labels is None else labels[i])
 
 
 def preserve(graph: Graph, names: Sequence[str]) -> None:
@@ -144,7 +132,9 @@ class _Typing:
 
     __slots__ = ("implicit", "loose", "odd", "signature", "types")
 
-    def __init__(self, types: Mapping[str, DType], implicit: frozenset[str], odd: dict[str, tuple[Any, Any]], loose: bool) -> None:
+    def __init__(
+        self, types: Mapping[str, DType], implicit: frozenset[str], odd: dict[str, tuple[Any, Any]], loose: bool
+    ) -> None:
         self.types = types
         self.implicit = implicit
         self.odd = odd
@@ -376,7 +366,9 @@ class _Body:
                 node.controls.append(source)
                 continue
             if node.controls:
-                raise FormatError(f"Node {node} of {self.where} lists input {text!r} after control inputs; data inputs come first.")
+                raise FormatError(
+                    f"Node {node} of {self.where} lists input {text!r} after control inputs; data inputs come first."
+                )
             value = find_value(text)
             if value is None:
                 value, plain = self.resolve(text, f"Input {slot} of node {node} in {self.where}")
@@ -514,7 +506,7 @@ class _Body:
                 if key is not None:
                     if kind == "f":
                         key += (attr_name, repr(value))
-                    elif kind == "list" and not odd and value and value[0].__class__ in (int, bytes):
+                    elif kind == "list" and not odd and _is_plain(attr.list):
                         key += (attr_name, tuple(value))
                     elif kind == "shape" and not odd:
                         key += (attr_name, value)
@@ -524,10 +516,7 @@ class _Body:
             attributes[attr_name] = value
             if key is not None:
                 key += (attr_name, kind, value)
-        if key is not None:
-            shared = library.attributes.setdefault(tuple(key), attributes)
-        else:
-            shared = attributes
+        shared = attributes if key is None else library.attributes.setdefault(tuple(key), attributes)
         return self._assemble(proto, name, op_type, op, tuple(given), shared, odd)
 
     def _assemble(
@@ -592,6 +581,12 @@ class _Body:
                 if count > 16:
                     self.library.spend_outputs(0 if count <= len(proto.input) else count)
         return op.schema.signature(attributes, types)
+
+
+def _is_plain(proto: Any) -> bool:
+    """Whether a list holds integers only or strings only, which are equal only if they are the same."""
+    fields = proto.ListFields()
+    return not fields or (len(fields) == 1 and fields[0][0].name in ("i", "s"))
 
 
 def _has_unknown(proto: Any) -> bool:

@@ -17,9 +17,8 @@ PACKAGE = "ampgraph.tf"
 # Words, punctuation and strings; comments vanish.
 _TOKEN = re.compile(r"//[^\n]*|\"[^\"]*\"|[\w.]+|[{}<>=,;]")
 _SCALARS = {
-    name: number
-    for number, name in enumerate("double float int64 uint64 int32 fixed64 fixed32 bool string _ _ bytes uint32".split(), 1)
-}
+    "double": 1, "float": 2, "int64": 3, "uint64": 4, "int32": 5, "fixed64": 6, "bool": 8, "string": 9, "bytes": 12, "uint32": 13
+}  # fmt: skip
 _MESSAGE, _ENUM = 11, 14
 _OPTIONAL, _REPEATED = 1, 3
 
@@ -37,7 +36,7 @@ def _pool() -> Any:
     from google.protobuf import descriptor_pool
 
     pool = descriptor_pool.DescriptorPool()
-    pool.Add(file_descriptor()) if hasattr(pool, "Add") else pool.AddSerializedFile(file_descriptor().SerializeToString())
+    pool.AddSerializedFile(file_descriptor().SerializeToString())
     return pool
 
 
