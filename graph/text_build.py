@@ -236,14 +236,15 @@ class _Builder:
             node.types = statement.types
             node.signature = untyped_signature(len(node.inputs), len(results))
             return
+        if _is_loose(schema, statement):
+            node.types = statement.types
+            node.signature = untyped_signature(len(node.inputs), len(results))
+            return
         node.types = _complete(schema, statement, node)
         try:
             signature = schema.signature(node.attributes, node.types)
         except GraphError as error:
-            if not any(isinstance(value, Placeholder) for value in node.attributes.values()):
-                self.fail(f"Node '{_label(statement)}': {error}", statement.at)
-            # A function's caller supplies the count.
-            signature = untyped_signature(len(node.inputs), len(results))
+            self.fail(f"Node '{_label(statement)}': {error}", statement.at)
         if len(signature.outputs) != len(results):
             count = f"has {len(signature.outputs)} results. Received: {len(results)}"
             self.fail(f"Node '{_label(statement)}' ({node.op_type}) {count}", statement.at)
@@ -258,6 +259,13 @@ class _Builder:
                 if result.dtype is not None and found is not None and found is not result.dtype:
                     text = f"Result '{value_ref(result.name)}' is declared {result.dtype.short}, but {node.op_type} gives"
                     self.fail(f"{text} {found.short}.", result.at)
+
+
+def _is_loose(schema: OpSchema, statement: Statement) -> bool:
+    """Whether the caller of the function around supplies a count, or the types of a generic function's call."""
+    if schema.is_call:
+        return bool(statement.types)
+    return any(isinstance(statement.attributes.get(name), Placeholder) for name in schema._numbers + schema._lists)
 
 
 def _complete(schema: OpSchema, statement: Statement, node: Node) -> Mapping[str, DType]:

@@ -5,6 +5,7 @@ The text is split into tokens once; blocks are read to statements; :mod:`ampgrap
 
 from collections.abc import Mapping
 
+from .collector import paused_collector
 from .dtypes import DType
 from .graph import Graph
 from .text_build import Block, Result, Statement, build
@@ -27,13 +28,12 @@ def parse_graph(text: str, constants: Mapping[str, Tensor] | None = None) -> Gra
         >>> graph.value("y").dtype
         float32
     """
-    parser = _Parser(text, constants or {})
-    blocks: list[Block] = []
-    while parser.tokens[parser.i]:
-        blocks.append(parser.block(first=not blocks))
-    if not blocks:
-        parser.fail("Expected 'graph NAME(...) {'. Received: nothing")
-    return build(blocks, parser.fail)
+    with paused_collector():
+        parser = _Parser(text, constants or {})
+        blocks = [parser.block(first=True)]
+        while parser.tokens[parser.i]:
+            blocks.append(parser.block(first=False))
+        return build(blocks, parser.fail)
 
 
 class _Parser(ValueReader):

@@ -23,6 +23,7 @@ MAX_ELEMENTS = 16
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z", re.ASCII)
 _DOTTED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*\Z", re.ASCII)
 _VALUE_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.]*\Z", re.ASCII)
+_HASHED = re.compile(r", #([0-9a-f]{16})>\Z")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
@@ -47,9 +48,9 @@ def constants_of(graph: Graph) -> dict[str, Tensor]:
     for part in {id(g): g for g in chain([graph], graph.functions.values())}.values():
         for attributes in chain([part.attributes], (node.attributes for node in part.all_nodes())):
             for tensor in _tensors(attributes.values()):
-                text = print_tensor(tensor)
-                if text.endswith(">") and text[-18] == "#":
-                    found[text[-17:-1]] = tensor
+                hashed = _HASHED.search(print_tensor(tensor))
+                if hashed is not None:
+                    found[hashed[1]] = tensor
     return found
 
 
@@ -247,6 +248,8 @@ def print_attribute(value: Any) -> str:
         return print_float(value)
     if isinstance(value, bytes):
         return _print_bytes(value)
+    if isinstance(value, str):
+        return f"s{quote(value)}"
     if isinstance(value, Shape):
         return f"shape{print_dims(value)}"
     if isinstance(value, DType):

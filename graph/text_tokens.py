@@ -20,7 +20,10 @@ class Tokens:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens: list[str] = [t for t in _TOKEN.findall(text) if not t.startswith("//")] + [""]
+        self.tokens: list[str] = _TOKEN.findall(text)
+        if "//" in text:
+            self.tokens = [token for token in self.tokens if not token.startswith("//")]
+        self.tokens.append("")
         self.i = 0
 
     # ---- errors and small steps -------------------------------------------------------------------------------------

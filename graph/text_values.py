@@ -85,6 +85,8 @@ class ValueReader(Tokens):
             return token == "true"
         if token == "none":
             return None
+        if token == "s":
+            return self.word("a string in double quotes")
         if token == "shape":
             return self.attribute_shape()
         if token == "dense":

@@ -1,12 +1,12 @@
 """The invariants that concern functions: references to them, calls of them, and tensor lists that pass through them."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from .dtypes import DType, variant
 from .errors import did_you_mean
 from .graph import Graph, Node, Value
-from .schema import list_length
+from .schema import OpSchema, list_length
 from .schemas import find_schema
 from .types import FunctionRef
 
@@ -31,9 +31,24 @@ def function_refs(node: Node) -> Iterator[tuple[str, FunctionRef]]:
                     yield name, item
 
 
+def _callers(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Yield the nodes whose op definition knows a function-valued attribute, or is itself a function's."""
+    calls: dict[OpSchema, bool] = {}
+    for node in nodes:
+        schema = node.signature.schema
+        if schema is None:
+            continue
+        is_call = calls.get(schema)
+        if is_call is None:
+            has_function = any(spec.kind in ("func", "list(func)") for spec in schema.attributes.values())
+            is_call = calls[schema] = schema.is_call or has_function
+        if is_call:
+            yield node
+
+
 def functions_exist(graph: Graph) -> Iterator[str]:
     """A function that an attribute names is in the library, or is an op."""
-    for node in graph.nodes:
+    for node in _callers(graph.nodes):
         for name, reference in function_refs(node):
             if reference.name in graph.functions or not reference.name or find_schema("tf", reference.name):
                 continue
@@ -92,7 +107,7 @@ def _calls(node: Node) -> Iterator[_Call]:
 
 def calls_match(graph: Graph) -> Iterator[str]:
     """A call site gives and expects the dtypes that the function takes and returns."""
-    for node in graph.nodes:
+    for node in _callers(graph.nodes):
         for call in _calls(node):
             name = call.function.name
             yield from _compare(node, name, "takes", call.tin, [value.dtype for value in call.function.inputs])
@@ -123,7 +138,7 @@ def lists_hold_one_dtype(parts: Sequence[Graph]) -> Iterator[str]:
     nodes = [node for part in parts for node in part.nodes]
     if not any("TensorList" in node.op_type for node in nodes):
         return
-    calls = [call for node in nodes for call in _calls(node)]
+    calls = [call for node in _callers(nodes) for call in _calls(node)]
     callers = Counter([id(call.function) for call in calls])
     lists = _Lists()
     for call in calls:
