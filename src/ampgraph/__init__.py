@@ -1,3 +1,94 @@
-"""Automatic mixed precision for dataflow graphs."""
+"""Automatic mixed precision for dataflow graphs.
+
+::
+
+    import ampgraph as ag
+
+    graph = ag.load("model.pb")
+    result = ag.auto_mixed_precision(graph, dtype="float16")
+    print(result.report)
+    ag.save(result.graph, "model.fp16.pb")
+
+The names below are looked up at first use, so that ``import ampgraph`` costs next to nothing. The subpackages are
+:mod:`ampgraph.graph` (graphs, their text form and files), :mod:`ampgraph.lists` (which ops may become float16) and
+:mod:`ampgraph.rewrite` (the rewrite itself).
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ampgraph.graph.diff import diff as diff
+    from ampgraph.graph.dtypes import DType as DType
+    from ampgraph.graph.dtypes import find_dtype as find_dtype
+    from ampgraph.graph.errors import AmpgraphError as AmpgraphError
+    from ampgraph.graph.errors import FormatError as FormatError
+    from ampgraph.graph.errors import GraphError as GraphError
+    from ampgraph.graph.errors import OpListError as OpListError
+    from ampgraph.graph.errors import ParseError as ParseError
+    from ampgraph.graph.errors import PassError as PassError
+    from ampgraph.graph.errors import PolicyError as PolicyError
+    from ampgraph.graph.errors import VerifyError as VerifyError
+    from ampgraph.graph.formats.files import load as load
+    from ampgraph.graph.formats.files import save as save
+    from ampgraph.graph.graph import Graph as Graph
+    from ampgraph.graph.graph import Node as Node
+    from ampgraph.graph.graph import Value as Value
+    from ampgraph.graph.text import parse_graph as parse_graph
+    from ampgraph.graph.types import Shape as Shape
+    from ampgraph.graph.types import Tensor as Tensor
+    from ampgraph.graph.verify import verify as verify
+    from ampgraph.lists import OpLists as OpLists
+    from ampgraph.rewrite import Policy as Policy
+    from ampgraph.rewrite import RewriteReport as RewriteReport
+    from ampgraph.rewrite import RewriteResult as RewriteResult
+    from ampgraph.rewrite import Target as Target
+    from ampgraph.rewrite import auto_mixed_precision as auto_mixed_precision
 
 __version__ = "0.1.0"
+
+# Where each public name is defined; the imports above say the same to type checkers.
+_NAMES = {
+    "AmpgraphError": "ampgraph.graph.errors",
+    "DType": "ampgraph.graph.dtypes",
+    "FormatError": "ampgraph.graph.errors",
+    "Graph": "ampgraph.graph.graph",
+    "GraphError": "ampgraph.graph.errors",
+    "Node": "ampgraph.graph.graph",
+    "OpListError": "ampgraph.graph.errors",
+    "OpLists": "ampgraph.lists",
+    "ParseError": "ampgraph.graph.errors",
+    "PassError": "ampgraph.graph.errors",
+    "Policy": "ampgraph.rewrite",
+    "PolicyError": "ampgraph.graph.errors",
+    "RewriteReport": "ampgraph.rewrite",
+    "RewriteResult": "ampgraph.rewrite",
+    "Shape": "ampgraph.graph.types",
+    "Target": "ampgraph.rewrite",
+    "Tensor": "ampgraph.graph.types",
+    "Value": "ampgraph.graph.graph",
+    "VerifyError": "ampgraph.graph.errors",
+    "auto_mixed_precision": "ampgraph.rewrite",
+    "diff": "ampgraph.graph.diff",
+    "find_dtype": "ampgraph.graph.dtypes",
+    "load": "ampgraph.graph.formats.files",
+    "parse_graph": "ampgraph.graph.text",
+    "save": "ampgraph.graph.formats.files",
+    "verify": "ampgraph.graph.verify",
+}
+
+__all__ = ["__version__", *_NAMES]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        module = _NAMES[name]
+    except KeyError:
+        raise AttributeError(f"module 'ampgraph' has no attribute {name!r}") from None
+    value = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_NAMES})

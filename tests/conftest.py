@@ -1,0 +1,94 @@
+"""Groups of tests that need more than the base install: skipped where it is missing, and named at the end with the reason."""
+
+import importlib.util
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+hypothesis.settings.register_profile("nightly", max_examples=5000, deadline=None)
+
+
+def _missing_gpu() -> str:
+    if importlib.util.find_spec("cupy") is None:
+        return "CuPy is not installed"
+    import cupy
+
+    try:
+        return "" if cupy.cuda.runtime.getDeviceCount() else "there is no GPU"
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return f"CuPy finds no GPU ({error})"
+
+
+def _missing_tensorflow() -> str:
+    return "" if importlib.util.find_spec("tensorflow") else "TensorFlow is not installed; pip install tensorflow-cpu"
+
+
+def _missing_graphviz() -> str:
+    return "" if shutil.which("dot") else "there is no program dot; apt install graphviz"
+
+
+def _missing_goldens() -> str:
+    folder = os.environ.get("AMPGRAPH_GOLDENS")
+    if not folder:
+        return "AMPGRAPH_GOLDENS names no folder with the full golden sets; the share in this repository was run"
+    return "" if Path(folder).is_dir() else f"AMPGRAPH_GOLDENS={folder} is no folder"
+
+
+#: For every marker: why its tests cannot run here, or an empty string.
+GROUPS: dict[str, Callable[[], str]] = {
+    "gpu": _missing_gpu,
+    "tensorflow": _missing_tensorflow,
+    "graphviz": _missing_graphviz,
+    "goldens": _missing_goldens,
+}
+#: More of the same data, not a capability: never an error.
+EXTRA_DATA = {"goldens"}
+
+_not_run = pytest.StashKey[dict[str, str]]()
+_counts = pytest.StashKey[dict[str, int]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--may-skip``."""
+    parser.addoption(
+        "--may-skip",
+        metavar="GROUPS",
+        help=f"fail when a group of tests other than these (separated by commas, of {', '.join(GROUPS)}) cannot run",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Find out which groups cannot run here."""
+    config.stash[_not_run] = {group: reason for group, missing in GROUPS.items() if (reason := missing())}
+    config.stash[_counts] = dict.fromkeys(GROUPS, 0)
+    allowed: str | None = config.getoption("--may-skip")
+    if allowed is None:
+        return
+    names = set(allowed.split(","))
+    if unknown := names - set(GROUPS):
+        raise pytest.UsageError(f"--may-skip: there is no group {sorted(unknown)}, there are {', '.join(GROUPS)}.")
+    for group, reason in config.stash[_not_run].items():
+        if group not in names | EXTRA_DATA:
+            raise pytest.UsageError(f"The tests of group {group} must run, but cannot: {reason}.")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip the tests of groups that cannot run here."""
+    for item in items:
+        for group, reason in config.stash[_not_run].items():
+            if item.get_closest_marker(group):
+                config.stash[_counts][group] += 1
+                item.add_marker(pytest.mark.skip(reason=f"{group}: {reason}"))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> Iterator[None]:
+    """Write one line for each group that was not run."""
+    yield
+    for group, reason in config.stash[_not_run].items():
+        count = config.stash[_counts][group]
+        terminalreporter.write_line(f"not run: {group} ({count} test{'s' * (count != 1)}): {reason}", yellow=True)

@@ -1,0 +1,59 @@
+"""Who may import whom, and what may be imported only at first use."""
+
+import sys
+
+import pytest
+
+from .modules import Module, imports, modules
+
+#: For each part of the package, the parts of ampgraph it may import.
+MAY_IMPORT = {
+    "graph": ("ampgraph.graph",),
+    "lists": ("ampgraph.lists", "ampgraph.graph.errors"),
+    "rewrite": ("ampgraph.rewrite", "ampgraph.lists", "ampgraph.graph"),
+    "": ("ampgraph",),
+}
+
+#: Third-party packages and the modules that may import them.
+MAY_USE = {
+    "click": ("ampgraph.cli",),
+    "google.protobuf": ("ampgraph.graph.formats",),
+    "ml_dtypes": ("ampgraph.graph.dtypes",),
+    "networkx": ("ampgraph.graph.graph",),
+    "numpy": ("ampgraph",),
+    "rich": ("ampgraph.cli",),
+}
+AT_FIRST_USE = {"google.protobuf", "ml_dtypes", "networkx"}
+
+
+def _is_in(name: str, package: str) -> bool:
+    return name == package or name.startswith(package + ".")
+
+
+def _all_modules() -> list[object]:
+    return [pytest.param(module, id=module.name) for module in modules()]
+
+
+def test_finds_the_modules() -> None:
+    assert {"ampgraph", "ampgraph.__main__", "ampgraph.graph.graph", "ampgraph.lists.tables"} <= {m.name for m in modules()}
+
+
+@pytest.mark.parametrize("module", _all_modules())
+def test_imports_only_what_its_part_may(module: Module) -> None:
+    for found in imports(module):
+        if _is_in(found.target, "ampgraph"):
+            assert any(_is_in(found.target, allowed) for allowed in MAY_IMPORT[module.part]), f"{found} in {module.path}"
+        elif found.target.partition(".")[0] not in sys.stdlib_module_names:
+            package = next((package for package in MAY_USE if _is_in(found.target, package)), None)
+            assert package is not None, f"{found} in {module.path}: a third-party package that no rule names"
+            assert any(_is_in(module.name, user) for user in MAY_USE[package]), f"{found} in {module.path}"
+            assert found.lazy or package not in AT_FIRST_USE, f"{found} in {module.path}: only at first use"
+
+
+@pytest.mark.parametrize("module", _all_modules())
+def test_imports_relatively_inside_and_absolutely_from_the_facade(module: Module) -> None:
+    """In a top folder an absolute import could load a second copy; from src/ a relative one leads to no file of another folder."""
+    own = "ampgraph" if module.part else "ampgraph.cli"
+    for found in imports(module):
+        if _is_in(found.target, "ampgraph"):
+            assert found.relative == _is_in(found.target, own), f"{found} in {module.path}"
