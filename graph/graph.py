@@ -131,7 +131,7 @@ class Node:
         self.meta = meta
         self.inputs: list[Value | None] = []
         self.outputs: list[Value] = []
-        self.controls: list[Node] = []
+        self.controls: tuple[Node, ...] = ()
 
     @property
     def schema(self) -> OpSchema | None:
@@ -357,7 +357,7 @@ class Graph:
         )
         node.outputs = [Value(node, i) for i in range(len(signature.outputs))]
         node.inputs = list(inputs)
-        node.controls = list(controls)
+        node.controls = tuple(controls)
         self.append(node)
         return node
 
@@ -432,7 +432,7 @@ class Graph:
         """Replace the nodes that ``node`` waits for."""
         if self._nx is not None:
             self._nx.remove_edges_from([edge for edge in _edges(node) if type(edge[2]) is not int])
-        node.controls = list(controls)
+        node.controls = tuple(controls)
         if self._nx is not None:
             self._nx.add_edges_from(edge for edge in _edges(node) if type(edge[2]) is not int)
 
@@ -477,10 +477,11 @@ class Graph:
         graph.meta = self.meta
         graph._names = None
         graph._nx = None
-        values: dict[Value, Value] = {}
-        nodes: dict[Node, Node] = {}
+        values: dict[Value | None, Any] = {None: None}
+        old = list(self.all_nodes())
+        new: list[Node] = []
         new_node, new_value = Node.__new__, Value.__new__
-        for node in self.all_nodes():
+        for node in old:
             copy = new_node(Node)
             copy.graph = graph
             copy.op_type = node.op_type
@@ -491,6 +492,7 @@ class Graph:
             copy.types = node.types
             copy.device = node.device
             copy.meta = node.meta
+            copy.controls = ()
             copy.outputs = outputs = []
             for value in node.outputs:
                 twin = new_value(Value)
@@ -501,16 +503,19 @@ class Graph:
                 twin._dtype = value._dtype
                 values[value] = twin
                 outputs.append(twin)
-            nodes[node] = copy
+            new.append(copy)
         find = values.__getitem__
-        for node, copy in nodes.items():
-            inputs = node.inputs
-            copy.inputs = [None if value is None else find(value) for value in inputs] if None in inputs else list(map(find, inputs))  # type: ignore[arg-type]
-            copy.controls = [nodes[source] for source in node.controls]
+        for node, copy in zip(old, new, strict=True):
+            copy.inputs = list(map(find, node.inputs))
+        waiting = [(node, copy) for node, copy in zip(old, new, strict=True) if node.controls]
+        if waiting:
+            twins = dict(zip(old, new, strict=True))
+            for node, copy in waiting:
+                copy.controls = tuple(map(twins.__getitem__, node.controls))
         graph.inputs = [values[value] for value in self.inputs]
         graph.outputs = [values[value] for value in self.outputs]
         graph.output_names = list(self.output_names)
-        graph._nodes = dict.fromkeys(list(nodes.values())[len(self.inputs) :])
+        graph._nodes = dict.fromkeys(new[len(self.inputs) :])
         return graph
 
     def __str__(self) -> str:

@@ -182,8 +182,7 @@ class _Builder:
                     self.reads_ahead = True
                 node.inputs.append(value)
             ahead.discard(node)
-            for at, wanted in statement.controls:
-                node.controls.append(self.control(by_name, wanted, at))
+            node.controls = tuple(self.control(by_name, wanted, at) for at, wanted in statement.controls)
         names = []
         for at, name, ref in self.block.returns:
             value = values.get(ref)

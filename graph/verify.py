@@ -176,7 +176,7 @@ def _sources(node: Node) -> list[Node]:
     sources = [value.producer for value in node.inputs if value is not None]
     if node.op_type in _MERGE:
         sources = [source for source in sources if source.op_type not in _NEXT_ITERATION]
-    return sources + node.controls if node.controls else sources
+    return [*sources, *node.controls] if node.controls else sources
 
 
 def _describe_cycle(waiting: Mapping[Node, int]) -> str:

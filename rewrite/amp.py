@@ -6,7 +6,7 @@ the painting; verify again. Nothing is decided across a call: function bodies ke
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..graph.collector import paused_collector
@@ -127,7 +127,7 @@ class _Scope:
 
     def functions_of(self, graph: Graph) -> Mapping[str, Graph]:
         """Return the function bodies to rewrite: Grappler's are those the main graph reaches."""
-        if not self.exact:
+        if not self.exact or not graph.functions:
             return graph.functions
         found: dict[str, Graph] = {}
         stack = [graph]
@@ -138,32 +138,31 @@ class _Scope:
                     stack.append(found[name])
         return found
 
-    def frozen(self, body: Graph) -> Callable[[Node], str]:
-        """Return a function that says why a node of ``body`` may not be changed, or an empty string."""
-        kept = {value.producer for value in body.outputs} if self.policy.keep_io and not body.is_function else set()
-        preserved = set(body.attributes.get("preserved", ())) if body.is_function else self.preserved
-        placement, overrides = self.placement, self.overrides
-
-        def why(node: Node) -> str:
-            if node in kept:
-                return "the graph returns it, and outputs keep their dtype"
+    def frozen(self, body: Graph) -> dict[Node, str]:
+        """Return the nodes of ``body`` that must not be changed, wherever they are placed, and why."""
+        reasons: dict[Node, str] = {}
+        preserved = body.attributes.get("preserved", ()) if body.is_function else self.preserved
+        if self.policy.keep_io and not body.is_function:
+            reasons.update((value.producer, "the graph returns it, and outputs keep their dtype") for value in body.outputs)
+        for node in body.all_nodes():
             if node.op_type in _FEEDS:
-                return "it is an input, and inputs keep their dtype"
-            if node.name in preserved:
-                return "it is preserved by name"
-            if node.attributes.get("_grappler_do_not_remove") is True:
-                return "its attribute _grappler_do_not_remove preserves it"
-            if overrides and (rule := overrides.find(node.name)) is not None and rule.color is None:
-                return f"the policy's override {str(rule)!r} keeps its types"
-            return placement(node.device)
+                reasons[node] = "it is an input, and inputs keep their dtype"
+            elif "_grappler_do_not_remove" in node.attributes and node.attributes["_grappler_do_not_remove"] is True:
+                reasons[node] = "its attribute _grappler_do_not_remove preserves it"
+            elif node.name in preserved:
+                reasons.setdefault(node, "it is preserved by name")
+        return reasons
 
-        return why
-
-    def color_of(self, node: Node) -> int:
-        """Return the list color of a node: its override's, else its op's."""
-        if self.overrides and (rule := self.overrides.find(node.name)) is not None:
-            return CODES[rule.color]
-        return self.colors.get(node.op_type, UNLISTED)
+    def overridden(self, nodes: Iterable[Node], reasons: dict[Node, str]) -> dict[int, int]:
+        """Return the list colors that overrides give single nodes, by position; add to ``reasons`` those they freeze."""
+        colors: dict[int, int] = {}
+        for i, node in enumerate(nodes if self.overrides else ()):
+            rule = self.overrides.find(node.name)
+            if rule is not None:
+                colors[i] = CODES[rule.color]
+                if rule.color is None:
+                    reasons[node] = f"the policy's override {str(rule)!r} keeps its types"
+        return colors
 
     def unused(self, bodies: Iterable[Graph]) -> list[str]:
         """Return a note for every edit or override that matched nothing."""
@@ -188,19 +187,21 @@ def _called(graph: Graph) -> Iterable[str]:
 
 def _convert_body(name: str, body: Graph, scope: _Scope, bodies: ListBodies, notes: list[str]) -> BodyReport:
     """Rewrite one graph in place and report."""
-    frozen = scope.frozen(body)
-    report = BodyReport(name, len(body), frozen=frozen)
+    report = BodyReport(name, len(body))
     if any(isinstance(value, Placeholder) for node in body.nodes for value in node.attributes.values()):
         report.skipped = "its types are chosen by the caller"
         return report
     if scope.exact:
         _check_attributes(body)
         report.dropped_controls = _drop_redundant_controls(body)
-    def changeable(node: Node) -> bool:
-        return not frozen(node)
-
-    report.upgraded = _upgrade_batch_norm(body, changeable)
-    typegraph = TypeGraph(body, scope.target, scope.device_type, scope.color_of, changeable)
+    reasons = scope.frozen(body)
+    overrides = scope.overridden(body.all_nodes(), reasons)
+    placement = scope.placement
+    report.frozen = lambda node: reasons.get(node) or placement(node.device)
+    placed = {device: bool(placement(device)) for device in {node.device for node in body.all_nodes()}}
+    frozen = [placed[node.device] or node in reasons for node in body.all_nodes()]
+    report.upgraded = _upgrade_batch_norm(node for node, fixed in zip(body.all_nodes(), frozen, strict=True) if not fixed)
+    typegraph = TypeGraph(body, scope.target, scope.device_type, scope.colors, frozen, overrides)
     clusters = find_list_clusters(typegraph, bodies)
     paint_it = functools.partial(
         paint,
@@ -279,15 +280,13 @@ def _drop_redundant_controls(body: Graph) -> int:
     return dropped
 
 
-def _upgrade_batch_norm(body: Graph, changeable: Callable[[Node], bool]) -> list[Node]:
+def _upgrade_batch_norm(nodes: Iterable[Node]) -> list[Node]:
     """Replace old batch-norm ops by the versions whose statistics have a type of their own, kept float32."""
-    upgraded = []
-    for node in body.nodes:
-        if node.op_type in _UPGRADES and changeable(node):
-            schema = find_schema("tf", _UPGRADES[node.op_type])
-            assert schema is not None
-            node.op_type = schema.op_type
-            node.types = {**node.types, "U": float32}
-            node.signature = schema.signature(node.attributes, node.types)
-            upgraded.append(node)
+    upgraded = [node for node in nodes if node.op_type in _UPGRADES]
+    for node in upgraded:
+        schema = find_schema("tf", _UPGRADES[node.op_type])
+        assert schema is not None
+        node.op_type = schema.op_type
+        node.types = {**node.types, "U": float32}
+        node.signature = schema.signature(node.attributes, node.types)
     return upgraded

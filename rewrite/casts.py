@@ -10,7 +10,6 @@ from ..graph.errors import PassError
 from ..graph.graph import Graph, Node, Value
 from ..graph.schemas import find_schema
 from .paint import Painting
-from .typegraph import mask
 
 _ATTRIBUTES: Mapping[str, object] = {"Truncate": False}
 _NAMES = {"float16": "Fp16", "bfloat16": "Bf16", "float32": "Fp32"}
@@ -41,7 +40,7 @@ class _Caster:
         self.added: list[Node] = []
         self._signature = schema.signature({}, {})
         self._types: dict[tuple[DType, DType], Mapping[str, DType]] = {}
-        self._taken = {node.name for node in graph.all_nodes()}
+        self._taken = {node.name for node in graph.all_nodes() if node.name.endswith("-AutoMixedPrecision")}
         self._next: dict[str, int] = {}
 
     def cast(self, value: Value, source: DType, target: DType) -> Value:
@@ -82,15 +81,12 @@ def apply(painting: Painting, target: DType) -> Applied:
     """
     graph, typegraph = painting.typegraph.graph, painting.typegraph
     changed = _set_types(painting, target)
-    low = mask(painting.allow)[: typegraph.count].astype(bool)
-    is_float = mask(typegraph.is_float).astype(bool)
+    low = painting.allowed()
     sources, targets = typegraph.sources, typegraph.targets
-    edges = np.flatnonzero((sources >= 0) & (low[sources] != low[targets]) & is_float[sources])
+    edges = np.flatnonzero((sources >= 0) & (low[sources] != low[targets]) & typegraph.is_float[sources].astype(bool))
     caster = _Caster(graph)
     nodes = typegraph.nodes
-    for edge in edges.tolist():
-        owner, slot = typegraph.operand(edge)
-        to_low = bool(low[targets[edge]])
+    for owner, slot, to_low in zip(*typegraph.operands(edges), low[targets[edges]].tolist(), strict=True):
         before, after = (float32, target) if to_low else (target, float32)
         if owner == len(nodes):
             graph.outputs[slot] = caster.cast(graph.outputs[slot], before, after)
@@ -104,13 +100,12 @@ def apply(painting: Painting, target: DType) -> Applied:
 
 
 def _set_types(painting: Painting, target: DType) -> list[Node]:
+    """Set the painted entries of ``Node.types``; nodes whose types were one mapping share one afterwards."""
     typegraph = painting.typegraph
     nodes, owner = typegraph.nodes, typegraph.owner
-    rows = np.flatnonzero(mask(painting.allow)[: typegraph.count] & mask(typegraph.is_float)).tolist()
-    replaced: dict[tuple[int, str], Mapping[str, DType]] = {}
-    keep: list[Mapping[str, DType]] = []
+    replaced: dict[tuple[int, str], tuple[Mapping[str, DType], Mapping[str, DType]]] = {}
     changed: dict[Node, None] = {}
-    for vertex in rows:
+    for vertex in np.flatnonzero(painting.allowed() & typegraph.is_float.astype(bool)).tolist():
         node = nodes[owner[vertex]]
         key = typegraph.key(vertex)
         if not isinstance(key, str):
@@ -118,11 +113,11 @@ def _set_types(painting: Painting, target: DType) -> list[Node]:
                 f"Failed to set a type attribute: {node} has an operand that its definition fixes to float32. "
                 "UNSAFE_FORCE_ALL does not work on such a graph; deny the op or drop the level."
             )
-        types = replaced.get((id(node.types), key))
-        if types is None:
-            types = replaced[id(node.types), key] = {**node.types, key: target}
-            keep.append(node.types)
-        node.types = types
+        types = node.types
+        pair = replaced.get((id(types), key))
+        if pair is None:  # the old mapping is kept too, so that its id stays taken
+            pair = replaced[id(types), key] = types, {**types, key: target}
+        node.types = pair[1]
         changed[node] = None
     return list(changed)
 
@@ -143,13 +138,13 @@ def emulate(painting: Painting) -> Applied:
     place = {node: i for i, node in enumerate(typegraph.nodes)}
     read = {value for node in typegraph.nodes for value in node.inputs} | {*(graph.outputs if graph.is_function else ())}
     for i, node in enumerate(typegraph.nodes):
-        for value, port in zip(node.outputs, typegraph.profiles[i].outputs, strict=True):
+        for value, port in zip(node.outputs, typegraph.ports_of(i)[1], strict=True):
             vertex = typegraph.first[i] + port
             if typegraph.is_float[vertex] and low[vertex] and value in read:
                 rounded[value] = caster.new(value, float32, float16)
     for i, node in enumerate(typegraph.nodes):
-        profile, base = typegraph.profiles[i], typegraph.first[i]
-        for slot, port in enumerate(profile.inputs):
+        base = typegraph.first[i]
+        for slot, port in enumerate(typegraph.ports_of(i)[0]):
             value, vertex = node.inputs[slot], base + port
             if value is None or not typegraph.is_float[vertex]:
                 continue

@@ -95,14 +95,14 @@ def find_list_clusters(typegraph: TypeGraph, bodies: "ListBodies") -> list[ListC
     Returns:
         One cluster per set of connected handles that some changeable float32 list op touches.
     """
-    if not any("TensorList" in op_type for op_type in {node.op_type for node in typegraph.nodes}):
+    if not any("TensorList" in profile.op_type for profile in typegraph.profiles):
         return []
     handles = [vertex for vertex in range(typegraph.first[-1]) if typegraph.dtype(vertex) is variant]
     shadow = {vertex: typegraph.count + i for i, vertex in enumerate(handles)}
     sets = _Sets(typegraph.count)
     sources: list[int] = []
     targets: list[int] = []
-    processed, owner, nodes = typegraph.processed, typegraph.owner, typegraph.nodes
+    processed, owner, nodes = typegraph.processed.tolist(), typegraph.owner, typegraph.nodes
     for vertex in handles:
         for successor in typegraph.successors(vertex):
             sets.union(vertex, successor)
@@ -115,7 +115,7 @@ def find_list_clusters(typegraph: TypeGraph, bodies: "ListBodies") -> list[ListC
         cluster = clusters.setdefault(sets.find(vertex), ListCluster())
         key = element_key(node)
         if key is not None:
-            element = typegraph.first[owner[vertex]] + typegraph.profiles[owner[vertex]].keys.index(key)
+            element = typegraph.first[owner[vertex]] + typegraph.keys_of(owner[vertex]).index(key)
             cluster.members.append(element)
             if not processed[element]:
                 cluster.frozen = node

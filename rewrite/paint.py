@@ -17,7 +17,7 @@ import numpy as np
 from ..graph.dtypes import float32
 from ..graph.errors import PassError
 from .clusters import ListCluster
-from .typegraph import ALLOW, CLEAR, DENY, GRAY, Array, TypeGraph, mask
+from .typegraph import ALLOW, CLEAR, DENY, GRAY, Array, TypeGraph
 
 
 class Reason(enum.IntEnum):
@@ -61,6 +61,10 @@ class Painting:
         self.deny = bytearray(size)
         self.reason = bytearray(size)
         self.via = [-1] * size
+
+    def allowed(self) -> Array:
+        """Return, per vertex without shadows, whether it is allowed."""
+        return _bits(self.allow, self.typegraph.count)
 
     def paint(self, vertices: Iterable[int], reason: Reason) -> None:
         """Add vertices to ``allow``."""
@@ -132,7 +136,7 @@ def paint(
 def paint_allow_list(painting: Painting) -> None:
     """Every vertex of an AllowList op that may be changed."""
     graph = painting.typegraph
-    rows = (mask(graph.color) == ALLOW) & mask(graph.processed).astype(bool)
+    rows = (graph.color == ALLOW) & graph.processed.astype(bool)
     painting.paint(np.flatnonzero(rows).tolist(), Reason.ALLOW_LIST)
 
 
@@ -143,7 +147,7 @@ def paint_nearly_all(painting: Painting, *, exact: bool) -> None:
     passed over.
     """
     graph = painting.typegraph
-    rows = mask(graph.processed) if exact else mask(graph.processed) & mask(graph.is_float) & mask(graph.able)
+    rows = graph.processed if exact else graph.processed & graph.is_float & graph.able
     may = rows.tolist()
     for i, node in enumerate(graph.nodes):
         schema = node.schema
@@ -159,7 +163,7 @@ def forbid_downstream_of_deny(painting: Painting) -> None:
     A clear op is only reached if a deny or gray op lies further downstream: an effect that nothing sensitive sees is none.
     """
     graph = painting.typegraph
-    color = mask(graph.color)
+    color = graph.color
     sensitive = (color == DENY) | (color == GRAY)
     reachable = _with_shadows(graph, color == CLEAR)
     roots = np.flatnonzero(sensitive).tolist()
@@ -167,10 +171,9 @@ def forbid_downstream_of_deny(painting: Painting) -> None:
     inside = _with_shadows(graph, sensitive, shadows=False)
     for vertex in upstream:
         inside[vertex] = 1
-    for vertex, denied in enumerate(painting.deny):
-        if denied:
-            inside[vertex] = 0
-    roots = [vertex for vertex in np.flatnonzero(color == DENY).tolist() if not painting.deny[vertex]]
+    for vertex in np.flatnonzero(_bits(painting.deny, graph.count)).tolist():
+        inside[vertex] = 0
+    roots = np.flatnonzero((color == DENY) & ~_bits(painting.deny, graph.count)).tolist()
     for vertex in roots:
         inside[vertex] = 0
     painting.forbid(roots, Reason.DENY_LIST)
@@ -201,8 +204,8 @@ def _refer(painting: Painting, vertices: Iterable[int], done: bytearray, via: in
 def paint_between_allow(painting: Painting) -> None:
     """Gray and clear ops that lie on a path from one AllowList op to another."""
     graph = painting.typegraph
-    color = mask(graph.color)
-    allow_list = (color == ALLOW) & mask(graph.processed).astype(bool)
+    color = graph.color
+    allow_list = (color == ALLOW) & graph.processed.astype(bool)
     passable = _with_shadows(graph, _changeable(painting) & ((color == GRAY) | (color == CLEAR)))
     roots = np.flatnonzero(allow_list).tolist()
     downstream = _reach(roots, graph.out_first, graph.out_edges, passable)
@@ -221,7 +224,7 @@ def paint_gray_after_allow(painting: Painting, *, to_fixpoint: bool) -> None:
             sees its own results only further down.
     """
     graph = painting.typegraph
-    facts = mask(graph.processed) & mask(graph.is_float) & mask(graph.allowed) & (mask(graph.color) == GRAY)
+    facts = graph.processed & graph.is_float & graph.allowed & (graph.color == GRAY)
     allow, deny = painting.allow, painting.deny
     waiting = np.flatnonzero(facts).tolist()
     candidates = bytearray(facts.tobytes()) + bytearray(graph.shadows)
@@ -247,14 +250,14 @@ def paint_clear_beside_allow(painting: Painting) -> None:
     """
     graph = painting.typegraph
     count, shadows = graph.count, graph.shadows
-    passable = _changeable(painting) & (mask(graph.color) == CLEAR) & ~mask(painting.allow)[:count].astype(bool)
+    passable = _changeable(painting) & (graph.color == CLEAR) & ~painting.allowed()
     open_ = _with_shadows(graph, passable) + bytearray([True]) * shadows
     for vertex in _variable_reads(graph):
         open_[vertex] = 0
     out_first, out_edges, in_first, in_edges = graph.out_first, graph.out_edges, graph.in_first, graph.in_edges
     via = painting.via + [-1] * shadows
     found: list[int] = []
-    stack = np.flatnonzero(mask(painting.allow)[:count] & mask(graph.processed)).tolist()
+    stack = np.flatnonzero(painting.allowed() & graph.processed).tolist()
     while stack:
         vertex = stack.pop()
         upwards = vertex >= count + shadows
@@ -287,9 +290,8 @@ def paint_clear_beside_allow(painting: Painting) -> None:
 def erase_without_low_type(painting: Painting) -> None:
     """AllowList vertices whose op definition does not allow the low dtype after all; what they caused stays."""
     graph = painting.typegraph
-    quantized = {i for i, node in enumerate(graph.nodes) if any(t.kind == "quantized" for t in node.types.values())}
-    rows = np.flatnonzero((mask(graph.color) == ALLOW) & mask(painting.allow)[: graph.count].astype(bool)).tolist()
-    painting.erase((v for v in rows if not graph.allowed[v] or graph.owner[v] in quantized), Reason.NO_LOW_TYPE)
+    rows = (graph.color == ALLOW) & painting.allowed() & ((graph.allowed == 0) | graph.quantized())
+    painting.erase(np.flatnonzero(rows).tolist(), Reason.NO_LOW_TYPE)
 
 
 def settle_loops(painting: Painting, *, to_fixpoint: bool) -> None:
@@ -302,9 +304,8 @@ def settle_loops(painting: Painting, *, to_fixpoint: bool) -> None:
     """
     graph = painting.typegraph
     loops = []
-    for i, node in enumerate(graph.nodes):
-        if node.op_type not in ("NextIteration", "RefNextIteration"):
-            continue
+    for i in graph.with_op("NextIteration", "RefNextIteration"):
+        node = graph.nodes[i]
         vertex = graph.first[i]
         merges = graph.successors(vertex)
         for merge in merges:
@@ -338,21 +339,27 @@ def paint_casts(painting: Painting) -> None:
     """
     graph = painting.typegraph
     kept = {value.producer for value in graph.graph.outputs} if not graph.graph.is_function else set()
-    for i, node in enumerate(graph.nodes):
-        if node.op_type != "Cast" or node.types.get("DstT") is not float32 or node in kept:
+    for i in graph.with_op("Cast"):
+        node = graph.nodes[i]
+        if node.types.get("DstT") is not float32 or node in kept:
             continue
-        vertex = graph.first[i] + graph.profiles[i].keys.index("DstT")
+        vertex = graph.first[i] + graph.keys_of(i).index("DstT")
         users = graph.successors(vertex)
         if users and all(painting.allow[user] for user in users):
             painting.via[vertex] = users[0]
             painting.paint((vertex,), Reason.CAST)
 
 
+def _bits(facts: bytearray, count: int) -> Array:
+    """View the first ``count`` bytes as booleans (shares memory)."""
+    return np.frombuffer(facts, dtype=bool, count=count)
+
+
 def _changeable(painting: Painting) -> Array:
     """Float32 vertices of processed nodes whose kernels take the low dtype and that nothing denied."""
     graph = painting.typegraph
-    facts = mask(graph.processed) & mask(graph.is_float) & mask(graph.able)
-    return facts.astype(bool) & ~mask(painting.deny)[: graph.count].astype(bool)
+    facts = graph.processed & graph.is_float & graph.able
+    return facts.astype(bool) & ~_bits(painting.deny, graph.count)
 
 
 def _with_shadows(graph: TypeGraph, vertices: Array, *, shadows: bool = True) -> bytearray:
@@ -362,12 +369,11 @@ def _with_shadows(graph: TypeGraph, vertices: Array, *, shadows: bool = True) ->
 
 def _variable_reads(graph: TypeGraph) -> Iterable[int]:
     """Identity of a reference variable, or Enter of such: changing what they read would change the variable's contract."""
-    if not any(node.op_type in ("Variable", "VariableV2") for node in graph.nodes):
+    if not graph.with_op("Variable", "VariableV2"):
         return
     readers = set()
-    for i, node in enumerate(graph.nodes):
-        if node.op_type not in ("Identity", "Enter"):
-            continue
+    for i in graph.with_op("Identity", "Enter"):
+        node = graph.nodes[i]
         source, seen = node, {node}
         while source.op_type == "Enter" and source.inputs and source.inputs[0] is not None:
             source = source.inputs[0].producer

@@ -4,11 +4,12 @@ Its vertices are (node, type) pairs: one per entry of ``Node.types``, and one pe
 data edge of the graph becomes an edge between the vertices at its two ends. A decision about a vertex is a decision about
 one type attribute, so a node with two type attributes may be half low and half float.
 
-Everything is kept in flat arrays indexed by vertex, because graphs have 100,000 nodes and this is plain Python. Facts
-about a node that depend only on its op, types and device kind are worked out once per combination, in a :class:`_Profile`.
+Graphs have 100,000 nodes and this is Python, so facts that depend only on a node's op, operand counts and types are worked
+out once per combination, in a :class:`_Profile`, and spread over the vertices by NumPy.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from ..graph.dtypes import DType, float32
 from ..graph.errors import PassError
 from ..graph.graph import Graph, Node, Value
 from ..graph.schemas import tf
-from ..lists.tables import Color
+from ..lists import Color
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -29,34 +30,30 @@ CODES = {None: UNLISTED, Color.ALLOW: ALLOW, Color.DENY: DENY, Color.GRAY: GRAY,
 class _Profile:
     """What all nodes of one op, signature and types share: their vertices, relative to the node's first."""
 
-    __slots__ = ("able", "allowed", "color", "count", "inputs", "is_float", "keys", "ones", "outputs", "zeros")
+    __slots__ = ("able", "allowed", "inputs", "is_float", "keys", "op_type", "outputs", "quantized")
 
-    def __init__(self, node: Node, target: DType, device_type: str, color: int) -> None:
+    def __init__(self, node: Node, target: DType, device_type: str) -> None:
         signature, schema, types = node.signature, node.schema, node.types
         keys: list[str | DType | None] = [key for key in signature.keys if key in types]
-        for port in signature.inputs + signature.outputs:
-            if port not in keys:
-                keys.append(port)
+        keys += dict.fromkeys(port for port in signature.inputs + signature.outputs if port not in types)
         where = {key: i for i, key in enumerate(keys)}
         dtypes = [types.get(key) if isinstance(key, str) else key for key in keys]
+        self.op_type = node.op_type
         self.keys = tuple(keys)
-        self.count = len(keys)
-        self.inputs = tuple(where[port] for port in signature.inputs)
-        self.outputs = tuple(where[port] for port in signature.outputs)
-        self.is_float = bytes(dtype is float32 for dtype in dtypes)
-        allowed, able = [], []
+        self.inputs = [where[port] for port in signature.inputs]
+        self.outputs = [where[port] for port in signature.outputs]
+        self.is_float = [dtype is float32 for dtype in dtypes]
+        self.quantized = any(dtype is not None and dtype.kind == "quantized" for dtype in types.values())
+        self.allowed: list[bool] = []
+        self.able: list[bool] = []
         for key in keys:
-            ok = isinstance(key, str) and schema is not None and schema.type_vars[key.partition("[")[0]].allows(target)
-            allowed.append(ok)
-            if ok and node.domain == "tf":
+            allowed = isinstance(key, str) and schema is not None and schema.type_vars[key.partition("[")[0]].allows(target)
+            able = allowed
+            if allowed and node.domain == "tf":
                 assert schema is not None and isinstance(key, str)
-                ok = tf.kernel_accepts(schema, device_type, types, node.attributes, key, target)
-            able.append(ok)
-        self.allowed = bytes(allowed)
-        self.able = bytes(able)
-        self.color = bytes([color]) * self.count
-        self.ones = b"\1" * self.count
-        self.zeros = b"\0" * self.count
+                able = tf.kernel_accepts(schema, device_type, types, node.attributes, key, target)
+            self.allowed.append(allowed)
+            self.able.append(able)
 
 
 class TypeGraph:
@@ -65,17 +62,19 @@ class TypeGraph:
     Attributes:
         graph: The graph it describes.
         nodes: Graph inputs' nodes, then the nodes in file order.
-        first: First vertex of each node; one more entry closes the last.
+        count: Number of vertices, without shadows (see :mod:`~ampgraph.rewrite.clusters`).
+        shadows: Number of shadows.
+        first: First vertex of each node; one more entry closes the last. After the nodes' vertices comes one per result
+            of a function body, which must stay what the signature says.
         owner: Index into :attr:`nodes` of each vertex; ``len(nodes)`` and more for results of a function body.
         color: List color of each vertex's op (:data:`UNLISTED`, :data:`ALLOW` …).
         is_float: Whether the vertex's dtype is float32.
         able: Whether op definition and a registered kernel accept the low dtype there.
         allowed: Whether the op definition does, kernels aside.
         processed: Whether the node may be changed at all.
-        sources, targets: The two ends of every edge, and for each the consumer (:attr:`users`) and its operand slot.
+        sources, targets: The two ends of every operand edge; a source of -1 is an omitted operand.
         out_first, out_edges: Successors of vertex v are ``out_edges[out_first[v]:out_first[v + 1]]``.
         in_first, in_edges: Predecessors likewise.
-        count: Number of vertices without shadows (see :mod:`~ampgraph.rewrite.clusters`).
     """
 
     def __init__(
@@ -83,8 +82,9 @@ class TypeGraph:
         graph: Graph,
         target: DType,
         device_type: str,
-        color_of: Callable[[Node], int],
-        processed: Callable[[Node], bool],
+        colors: Mapping[str, int],
+        frozen: Sequence[bool],
+        overrides: Mapping[int, int],
     ) -> None:
         """Build the type graph.
 
@@ -92,80 +92,85 @@ class TypeGraph:
             graph: The graph; only read.
             target: The low dtype that is asked for.
             device_type: ``"GPU"`` or ``"CPU"``: whose kernels count.
-            color_of: List color of a node.
-            processed: Whether a node may be changed.
+            colors: List color by op type.
+            frozen: For every node of :attr:`nodes`, whether it must not be changed.
+            overrides: List colors of single nodes, by index into :attr:`nodes`.
 
         Raises:
             PassError: If a node has another number of operands than its op takes.
         """
         self.graph = graph
-        self.nodes = list(graph.all_nodes())
-        self.color = color = bytearray()
-        self.is_float = is_float = bytearray()
-        self.able = able = bytearray()
-        self.allowed = allowed = bytearray()
-        self.processed = may_change = bytearray()
-        self.first = first = []
-        self.profiles: list[_Profile] = []
-        profiles: dict[Any, _Profile] = {}
-        where: dict[Value, int] = {}
-        strings = tf.kernel_strings()
-        count = 0
-        for node in self.nodes:
-            code = color_of(node)
-            key: Any = (node.signature, id(node.types), code)
-            if node.op_type in strings:
-                key += tuple(node.attr(name) for name in strings[node.op_type])
-            profile = profiles.get(key)
-            if profile is None:
-                profile = profiles[key] = _Profile(node, target, device_type, code)
-            self.profiles.append(profile)
-            first.append(count)
-            color += profile.color
-            is_float += profile.is_float
-            able += profile.able
-            allowed += profile.allowed
-            may_change += profile.ones if processed(node) else profile.zeros
-            for value, port in zip(node.outputs, profile.outputs, strict=True):
-                where[value] = count + port
-            count += profile.count
-        first.append(count)
-        self._where = where
-        self._connect(where, graph.outputs if graph.inputs or graph.is_function else [])
+        self.nodes = nodes = list(graph.all_nodes())
+        self._number_profiles(target, device_type)
+        profile = self._profile
+        sizes = np.array([len(p.keys) for p in self.profiles], np.int64)[profile]
+        results = graph.outputs if graph.is_function else []
+        first = np.concatenate([[0], np.cumsum(sizes)])
+        owner = np.repeat(np.arange(len(nodes)), sizes)
+        local = np.arange(len(owner)) - first[owner]
+        node_color = np.array([colors.get(p.op_type, UNLISTED) for p in self.profiles], np.uint8)[profile]
+        for i, code in overrides.items():
+            node_color[i] = code
+        zeros = np.zeros(len(results), np.uint8)
 
-    def _connect(self, where: Mapping[Value, int], results: Iterable[Value]) -> None:
-        sources: list[int] = []
-        targets: list[int] = []
-        edge_first: list[int] = []
-        for node, profile, base in zip(self.nodes, self.profiles, self.first, strict=False):
-            edge_first.append(len(sources))
-            ports = profile.inputs
-            inputs = node.inputs
-            if len(inputs) != len(ports):
-                raise PassError(
-                    f"Node {node} has {len(inputs)} operands, but {node.op_type} with these attributes takes {len(ports)}."
-                )
-            for value, port in zip(inputs, ports, strict=True):
-                sources.append(-1 if value is None else where[value])
-                targets.append(base + port)
-        edge_first.append(len(sources))
-        count = self.first[-1]
-        for value in results:
-            # A result of a function body: it must stay what the signature says, like a float32 operand of an unlisted op.
-            sources.append(where[value])
-            targets.append(count)
-            self.is_float.append(self.is_float[where[value]])
-            for facts in (self.able, self.allowed, self.processed, self.color):
-                facts.append(0)
-            count += 1
-        self.count = count
-        sizes = np.diff(np.asarray(self.first))
-        owners = np.repeat(np.arange(len(self.nodes)), sizes)
-        self.owner: list[int] = [*owners.tolist(), *range(len(self.nodes), len(self.nodes) + count - self.first[-1])]
-        self._edge_first = np.asarray(edge_first)
-        self.sources = np.asarray(sources, dtype=np.int64)
-        self.targets = np.asarray(targets, dtype=np.int64)
-        self.link(np.empty(0, np.int64), np.empty(0, np.int64), 0)
+        def spread(rows: Iterable[Sequence[bool]]) -> Array:
+            return np.concatenate([_table(rows)[profile[owner], local], zeros]).astype(np.uint8)
+
+        self.is_float = spread(p.is_float for p in self.profiles)
+        self.able = spread(p.able for p in self.profiles)
+        self.allowed = spread(p.allowed for p in self.profiles)
+        self.color = np.concatenate([node_color[owner], zeros])
+        self.processed = np.concatenate([~np.array(frozen, bool)[owner], zeros]).astype(np.uint8)
+        self.first: list[int] = first.tolist()
+        self.owner: list[int] = owner.tolist() + list(range(len(nodes), len(nodes) + len(results)))
+        self.count = len(self.owner)
+        self._connect(first, results)
+
+    def _number_profiles(self, target: DType, device_type: str) -> None:
+        self.profiles: list[_Profile] = []
+        known: dict[Any, int] = {}
+        strings = tf.kernel_strings()
+        numbers: list[int] = []
+        for node in self.nodes:
+            number = known.get((node.signature, id(node.types)))
+            if number is None:
+                key: Any = (node.signature, id(node.types))
+                if node.op_type in strings:  # its kernels also depend on string attributes
+                    key += tuple(node.attr(name) for name in strings[node.op_type])
+                    number = known.get(key)
+                if number is None:
+                    number = known[key] = len(self.profiles)
+                    self.profiles.append(_Profile(node, target, device_type))
+            numbers.append(number)
+        self._profile = np.array(numbers, np.int64)
+
+    def _connect(self, first: Array, results: Sequence[Value]) -> None:
+        """Fill in the edges: for each operand the producer's vertex and the consumer's."""
+        nodes, profile = self.nodes, self._profile
+        outputs = [value for node in nodes for value in node.outputs]
+        self._where = where = dict(zip(outputs, self._ports(first, [p.outputs for p in self.profiles]).tolist(), strict=True))
+        arity = np.array([len(p.inputs) for p in self.profiles], np.int64)[profile]
+        given = np.fromiter((len(node.inputs) for node in nodes), np.int64, len(nodes))
+        for i in np.flatnonzero(arity != given)[:1].tolist():
+            raise PassError(
+                f"Node {nodes[i]} has {given[i]} operands, but {nodes[i].op_type} with these attributes takes {arity[i]}."
+            )
+        self._edge_first = np.concatenate([[0], np.cumsum(arity)])
+        operands = chain((value for node in nodes for value in node.inputs), results)
+        sources = [-1 if value is None else where[value] for value in operands]
+        self.sources = np.array(sources, np.int64)
+        targets = self._ports(first, [p.inputs for p in self.profiles])
+        self.targets = np.concatenate([targets, np.arange(self.count - len(results), self.count)])
+        empty = np.empty(0, np.int64)
+        self.link(empty, empty, 0)
+
+    def _ports(self, first: Array, ports: Sequence[Sequence[int]]) -> Array:
+        """Return the vertex of every operand (or result) of every node, in order."""
+        profile = self._profile
+        counts = np.array([len(row) for row in ports], np.int64)[profile]
+        owner = np.repeat(np.arange(len(self.nodes)), counts)
+        local = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return first[owner] + _table(ports)[profile[owner], local]
 
     def link(self, sources: Array, targets: Array, shadows: int) -> None:
         """Index the edges for walks, together with extra ones among ``shadows`` further vertices."""
@@ -177,17 +182,37 @@ class TypeGraph:
         self.out_first, self.out_edges = _index(all_sources, all_targets, size)
         self.in_first, self.in_edges = _index(all_targets, all_sources, size)
 
-    def operand(self, edge: int) -> tuple[int, int]:
-        """Return (index into :attr:`nodes`, operand slot) of the consumer end of an edge.
+    def operands(self, edges: Array) -> tuple[list[int], list[int]]:
+        """Return (indices into :attr:`nodes`, operand slots) of the consumer ends of edges.
 
         For a result of a function body the node index is ``len(nodes)`` and the slot is the result's position.
         """
-        owner = int(np.searchsorted(self._edge_first, edge, side="right")) - 1
-        return owner, edge - int(self._edge_first[owner])
+        owners = np.searchsorted(self._edge_first, edges, side="right") - 1
+        return owners.tolist(), (edges - self._edge_first[owners]).tolist()
 
     def vertex(self, value: Value) -> int:
         """Return the vertex that holds the dtype of a value."""
         return self._where[value]
+
+    def keys_of(self, node: int) -> tuple[str | DType | None, ...]:
+        """Return the keys of the vertices of node number ``node``, as :meth:`key` does."""
+        return self.profiles[self._profile[node]].keys
+
+    def ports_of(self, node: int) -> tuple[Sequence[int], Sequence[int]]:
+        """Return, for node number ``node``, the vertices of its operands and of its results, relative to its first."""
+        profile = self.profiles[self._profile[node]]
+        return profile.inputs, profile.outputs
+
+    def with_op(self, *op_types: str) -> list[int]:
+        """Return the numbers of the nodes with one of these ops, in order."""
+        matching = np.array([profile.op_type in op_types for profile in self.profiles], bool)
+        return np.flatnonzero(matching[self._profile]).tolist() if matching.any() else []
+
+    def quantized(self) -> Array:
+        """Return, per vertex, whether its node has a quantized type."""
+        rows = np.array([profile.quantized for profile in self.profiles] + [False], bool)
+        owner = np.minimum(self.owner, len(self.nodes))
+        return rows[np.append(self._profile, len(self.profiles))][owner]
 
     def vertices_of(self, node: int) -> range:
         """Return the vertices of node number ``node``."""
@@ -197,8 +222,8 @@ class TypeGraph:
         """Return which entry of ``Node.types`` a vertex is; for a fixed port its dtype."""
         owner = self.owner[vertex]
         if owner >= len(self.nodes):
-            return float32
-        return self.profiles[owner].keys[vertex - self.first[owner]]
+            return self.graph.outputs[owner - len(self.nodes)].dtype
+        return self.keys_of(owner)[vertex - self.first[owner]]
 
     def dtype(self, vertex: int) -> DType | None:
         """Return the dtype a vertex has before rewriting."""
@@ -214,13 +239,17 @@ class TypeGraph:
         return self.in_edges[self.in_first[vertex] : self.in_first[vertex + 1]]
 
 
+def _table(rows: Iterable[Sequence[int]]) -> Array:
+    """Pad rows of different lengths to a matrix."""
+    rows = list(rows)
+    table = np.zeros((len(rows), max(map(len, rows), default=0)), np.int64)
+    for i, row in enumerate(rows):
+        table[i, : len(row)] = row
+    return table
+
+
 def _index(keys: Array, values: Array, size: int) -> tuple[list[int], list[int]]:
     order = np.argsort(keys, kind="stable")
     first = np.zeros(size + 1, np.int64)
     np.cumsum(np.bincount(keys, minlength=size), out=first[1:])
     return first.tolist(), values[order].tolist()
-
-
-def mask(facts: bytearray) -> Array:
-    """View per-vertex facts as a NumPy array (shares memory)."""
-    return np.frombuffer(facts, dtype=np.uint8)

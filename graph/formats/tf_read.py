@@ -355,6 +355,7 @@ class _Body:
     def _connect(self, node: Node, proto: Any) -> None:
         """Resolve the inputs of a node the thorough way."""
         spelling: dict[int, tuple[str, str]] = {}
+        controls: list[Node] = []
         find_value, names = self.values.get, self.names
         for slot, text in enumerate(proto.input):
             if text[:1] == "^":
@@ -363,9 +364,9 @@ class _Body:
                     raise FormatError(
                         f"Node {node} of {self.where} must wait for {text!r}, a node that does not exist.{_similar(text[1:], names)}"
                     )
-                node.controls.append(source)
+                controls.append(source)
                 continue
-            if node.controls:
+            if controls:
                 raise FormatError(
                     f"Node {node} of {self.where} lists input {text!r} after control inputs; data inputs come first."
                 )
@@ -375,6 +376,7 @@ class _Body:
                 if plain != text:
                     spelling[slot] = (plain, text)
             node.inputs.append(value)
+        node.controls = tuple(controls)
         self._check_arity(node)
         if spelling:
             old = node.meta or NodeMeta()
