@@ -2,12 +2,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --no-input
+PIP := $(BIN)/python -m pip --disable-pip-version-check -qq --no-input
 # Everything is pinned; the package is installed as its users install it, not as a link to this checkout.
 INSTALL := $(PIP) install --constraint constraints.txt --no-build-isolation
 PACKAGES := src graph lists rewrite
 SOURCES := $(shell find $(PACKAGES) -name __pycache__ -prune -o -print)
-# Further options of pytest, such as ARGS="-k parity" or ARGS=tests/graph.
+# Further options of pytest, such as ARGS="-k parity".
 ARGS ?=
 DEMO_MODEL := examples/resnet50_train.pb.gz
 
@@ -19,11 +19,15 @@ help:  ## List the targets
 
 demo: $(VENV)/.package  ## Rewrite the training graph of ResNet50 to float16 and say why
 	@mkdir -p out
-	$(BIN)/ampgraph rewrite $(DEMO_MODEL) -o out/resnet50_train.fp16.pb
+	$(BIN)/ampgraph rewrite $(DEMO_MODEL) -o out/resnet50_train.fp16.pb --report out/resnet50_train.json
+	@echo && echo "Why, for three of its nodes; without a node, explain has a line for every op:"
+	$(BIN)/ampgraph explain $(DEMO_MODEL) resnet50_1/conv1_conv_1/convolution
+	$(BIN)/ampgraph explain $(DEMO_MODEL) resnet50_1/conv1_relu_1/Relu
+	$(BIN)/ampgraph explain $(DEMO_MODEL) resnet50_1/predictions_1/Softmax
+	@echo && echo "The rewritten graph, and the reason for every node as JSON:" && ls -l out/resnet50_train.*
 
 test: $(VENV)/.test  ## Run the doctests and the tests, then list the groups that were not run, and why
-	$(BIN)/python -m pytest -q --doctest-modules --pyargs ampgraph
-	$(BIN)/python -m pytest -q $(ARGS)
+	$(BIN)/python -m pytest -q --doctest-modules --pyargs ampgraph tests $(ARGS)
 
 lint: $(VENV)/.dev  ## Check style
 	$(BIN)/ruff check .
@@ -40,10 +44,10 @@ format: $(VENV)/.dev  ## Format the code and sort its imports
 # The wheel is built from the sdist, checked, and run outside of the checkout with the oldest dependencies allowed.
 package: $(VENV)/.dev  ## Build the sdist and the wheel, check them, install and run the wheel
 	rm -rf build dist
-	$(BIN)/python -m build --no-isolation . > /dev/null
+	$(BIN)/python -m build --quiet --no-isolation .
 	$(BIN)/check-wheel-contents dist/*.whl
 	rm -rf $(VENV)/oldest && $(call make-venv,$(VENV)/oldest)
-	$(VENV)/oldest/bin/python -m pip --quiet --no-input install --constraint constraints-oldest.txt dist/*.whl
+	$(VENV)/oldest/bin/python -m pip -qq --no-input install --constraint constraints-oldest.txt dist/*.whl
 	cd $(VENV)/oldest && bin/ampgraph rewrite $(CURDIR)/$(DEMO_MODEL) -o resnet50_train.fp16.pb > /dev/null
 	@ls -l dist $(VENV)/oldest/resnet50_train.fp16.pb
 
@@ -57,7 +61,7 @@ clean:  ## Remove the environment and everything that was built
 	rm -rf $(VENV) build dist out *.egg-info src/*.egg-info
 
 # Without ensurepip, which some systems leave out: pip installs itself into the new environment.
-make-venv = $(PYTHON) -m venv --without-pip $(1) && $(PYTHON) -m pip --disable-pip-version-check --quiet --no-input \
+make-venv = $(PYTHON) -m venv --without-pip $(1) && $(PYTHON) -m pip --disable-pip-version-check -qq --no-input \
 	--python $(1)/bin/python install --constraint constraints.txt pip setuptools
 
 $(VENV)/.environment: constraints.txt

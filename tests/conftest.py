@@ -15,7 +15,7 @@ hypothesis.settings.register_profile("nightly", max_examples=5000, deadline=None
 def _missing_gpu() -> str:
     if importlib.util.find_spec("cupy") is None:
         return "CuPy is not installed"
-    import cupy
+    import cupy  # pyright: ignore[reportMissingImports]
 
     try:
         return "" if cupy.cuda.runtime.getDeviceCount() else "there is no GPU"
@@ -85,7 +85,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason=f"{group}: {reason}"))
 
 
-@pytest.hookimpl(hookwrapper=True)
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> Iterator[None]:
     """Write one line for each group that was not run."""
     yield

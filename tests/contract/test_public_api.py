@@ -65,7 +65,10 @@ def _public(module: Module) -> Iterator[tuple[str, ast.AST]]:
             yield node.name, node
             if isinstance(node, ast.ClassDef):
                 for inner in node.body:
-                    if isinstance(inner, ast.FunctionDef) and not inner.name.startswith("_"):
+                    setter = isinstance(inner, ast.FunctionDef) and any(
+                        isinstance(decorator, ast.Attribute) for decorator in inner.decorator_list
+                    )
+                    if isinstance(inner, ast.FunctionDef) and not inner.name.startswith("_") and not setter:
                         yield f"{node.name}.{inner.name}", inner
 
 
