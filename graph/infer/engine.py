@@ -185,6 +185,9 @@ class Scope:
             dims.append(fact[0])
             held.append(fact[1])
         call = Call(node, dims, held, self)
+        expected = len(node.signature.inputs)
+        if len(dims) != expected:
+            raise call.error(f"it should have {expected} operands, and has {len(dims)}")
         try:
             flow = control.FLOW.get(op)
             if flow is None and op in self.library.functions:
