@@ -4,6 +4,7 @@ First all nodes are made, so that a name may be used before the line that define
 linked; then types are completed, functions before their callers.
 """
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -19,7 +20,8 @@ from .types import Placeholder, Shape
 #: Raises an error that points at a token.
 Fail = Callable[[str, int], NoReturn]
 
-_UNTYPED = untyped_signature(0, 0)
+#: Signatures of nodes not yet typed: their results have the dtypes that the text declares. By number of results.
+_untyped = functools.cache(functools.partial(untyped_signature, 0))
 
 
 @dataclass(slots=True)
@@ -148,7 +150,15 @@ class _Builder:
             if name is None:
                 name = results[0].name if results and statement.domain == "tf" else ""
             node = Node(
-                graph, statement.op_type, statement.domain, name, _UNTYPED, statement.attributes, {}, statement.device, None
+                graph,
+                statement.op_type,
+                statement.domain,
+                name,
+                _untyped(len(results)),
+                statement.attributes,
+                {},
+                statement.device,
+                None,
             )
             for i, result in enumerate(results):
                 value = Value(node, i, None, result.shape, result.dtype)
@@ -273,16 +283,15 @@ def _complete(schema: OpSchema, statement: Statement, node: Node) -> Mapping[str
     if not schema.type_vars or all(name in types or name in untyped for name in schema.type_vars):
         return types
     known = dict(types)
-    if len(schema.outputs) == len(statement.results):
-        for formal, result in zip(schema.outputs, statement.results, strict=True):
-            if formal.number or formal.is_list:
-                break
+    formals, results = schema.outputs, statement.results
+    if len(formals) == 1 and formals[0].is_list:
+        var = formals[0].var
+        if var not in untyped and f"{var}[0]" not in known and all(result.dtype is not None for result in results):
+            known.update({f"{var}[{i}]": result.dtype for i, result in enumerate(results) if result.dtype is not None})
+    elif len(formals) == len(results) and not any(formal.number or formal.is_list for formal in formals):
+        for formal, result in zip(formals, results, strict=True):
             if formal.var is not None and result.dtype is not None and formal.var not in untyped:
                 known.setdefault(formal.var, result.dtype)
-    elif len(schema.outputs) == 1 and schema.outputs[0].is_list and schema.outputs[0].var not in untyped:
-        var = schema.outputs[0].var
-        if f"{var}[0]" not in known and all(result.dtype is not None for result in statement.results):
-            known.update({f"{var}[{i}]": r.dtype for i, r in enumerate(statement.results) if r.dtype is not None})
     completed = complete_types(schema, known, node.attributes, node.inputs)
     if untyped:
         marked = set(untyped)

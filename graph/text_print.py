@@ -287,7 +287,8 @@ def print_float(value: float) -> str:
     exact = _round32(value)
     if struct.unpack("<f", exact)[0] != value:
         return f"{value!r}d"
-    text = next(text for digits in range(6, 10) if _round32(float(text := f"{value:.{digits}g}")) == exact)
+    least = 6 if abs(value) > 1e-37 else 1  # small subnormal numbers have fewer digits
+    text = next(text for digits in range(least, 10) if _round32(float(text := f"{value:.{digits}g}")) == exact)
     return text if "." in text or "e" in text else f"{text}.0"
 
 

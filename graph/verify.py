@@ -214,9 +214,12 @@ def arity(graph: Graph) -> Iterator[str]:
 
 
 def types_known(graph: Graph) -> Iterator[str]:
-    """A node has a dtype for every type variable of its op, one that the op allows, and no other entry."""
+    """A node has a dtype for every type variable of its op, one that the op allows, and no other entry.
+
+    Graph inputs may be of unknown type: a function's caller may supply it.
+    """
     good: set[tuple[Signature, tuple[Any, ...], tuple[DType, ...]]] = set()
-    for node in graph.all_nodes():
+    for node in graph.nodes:
         signature = node.signature
         if signature.schema is None:
             continue

@@ -29,11 +29,9 @@ def to_dot(graph: Graph) -> str:
         label = _escape(node.op_type) + (f"\\n{_escape(node.name)}" if node.name else "")
         lines.append(f'  {name} [label="{label}", fillcolor="{_color(node)}"];')
     for node, name in ids.items():
-        for value in node.inputs:
-            if value is not None:
-                lines.append(f'  {ids[value.producer]} -> {name} [label="{_escape(_type(value))}"];')
-        for source in node.controls:
-            lines.append(f"  {ids[source]} -> {name} [style=dashed];")
+        operands = [value for value in node.inputs if value is not None]
+        lines += [f'  {ids[value.producer]} -> {name} [label="{_escape(_type(value))}"];' for value in operands]
+        lines += [f"  {ids[source]} -> {name} [style=dashed];" for source in node.controls]
     for i, (value, output) in enumerate(zip(graph.outputs, graph.output_names, strict=False)):
         lines.append(f'  o{i} [label="{_escape(output)}", shape=ellipse, fillcolor="white"];')
         lines.append(f'  {ids[value.producer]} -> o{i} [label="{_escape(_type(value))}"];')
