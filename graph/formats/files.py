@@ -196,10 +196,10 @@ def write_bytes(path: Path, data: bytes) -> None:
     Raises:
         OSError: If that fails; an older file is then as it was.
     """
-    path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():  # a pipe or device cannot be replaced
         path.write_bytes(data)
         return
+    path = Path(os.path.realpath(path))
     temporary = path.with_name(f".{path.name[:200]}.{os.urandom(6).hex()}.tmp")
     try:
         with open(temporary, "xb") as file:

@@ -154,6 +154,8 @@ def _to_json(value: Any) -> Any:
 
 def _tensor_to_json(tensor: Tensor) -> dict[str, Any]:
     row: dict[str, Any] = {"dtype": tensor.dtype.name, "shape": list(tensor.shape)}
+    if tensor.dtype.kind == "handle":
+        raise FormatError(f"a tensor of dtype {tensor.dtype} has no array form.")
     data = tensor.array()
     if tensor.dtype.kind == "string":
         items = [item if isinstance(item, bytes) else str(item).encode() for item in data.ravel().tolist()]
@@ -335,10 +337,12 @@ class _GraphReader:
     def _connect(self, node: Node, row: Any, nodes: list[Node]) -> None:
         who = f"Node {node} of {self.where}"
         node.inputs = [None if name is None else self._value(name, who) for name in row["inputs"]]
+        controls: list[Node] = []
         for position in _get(row, "after", list, who, []):
             if type(position) is not int or not 0 <= position < len(nodes):
                 raise FormatError(f"{who} waits for a node that does not exist. Received: {_short(position)}")
-            node.controls.append(nodes[position])
+            controls.append(nodes[position])
+        node.controls = tuple(controls)
 
 
 def _check_counts(schema: OpSchema, attributes: Mapping[str, Any], operands: int) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 from ..errors import FormatError
 from ..graph import Graph
-from .proto import message
 from .tensorflow import parse, serialize, write_graph_def
 from .tf_meta import GraphMeta
 
@@ -116,10 +115,9 @@ def _referred(meta: Any) -> Iterator[str]:
         yield from collection.node_list.value
         if "variables" in key:
             for data in collection.bytes_list.value:
-                variable = message("VariableDef")()
                 try:
-                    variable.ParseFromString(data)
-                except ValueError:  # protobuf's DecodeError; somebody else's collection
+                    variable = parse("VariableDef", data, text=False)
+                except FormatError:  # somebody else's collection
                     continue
                 yield from (variable.variable_name, variable.initializer_name, variable.snapshot_name)
 

@@ -44,7 +44,7 @@ def file_descriptor() -> "FileDescriptorProto":
     """Return the descriptor of ``tensorflow.proto``."""
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-    text = (files(__package__) / "tensorflow.proto").read_text(encoding="utf-8")
+    text = (files(__name__) / "tensorflow.proto").read_text(encoding="utf-8")
     tokens = [token for token in _TOKEN.findall(text) if not token.startswith("//")]
     tokens.reverse()
     file = FileDescriptorProto(name="ampgraph/tensorflow.proto", package=PACKAGE, syntax="proto3")
