@@ -1,0 +1,42 @@
+"""``ampgraph diff``: what differs between two graphs."""
+
+import click
+
+from ampgraph.cli.output import colored, print_json, progress
+from ampgraph.cli.program import Command
+from ampgraph.cli.streams import Source, format_option
+
+_COLORS = {"+": "green", "-": "red", "~": "yellow"}
+
+
+class _DiffCommand(Command):
+    trouble = 2
+
+
+@click.command(cls=_DiffCommand)
+@click.argument("a")
+@click.argument("b")
+@format_option("--from", "from_", help="Format of both. [by suffix, stdin by content]")
+@click.option("--json", "as_json", is_flag=True, help="Print the differences as JSON.")
+@click.pass_context
+def diff(ctx: click.Context, a: str, b: str, from_: str | None, as_json: bool) -> None:
+    """Print what differs between the graphs in files A and B.
+
+    A line starts with + for what only B has, - for what only A has, ~ for what is different. Exits as diff(1) does: 0 if
+    the graphs are the same, 1 if they differ, 2 if one cannot be read.
+    """
+    if a == b == "-":
+        raise click.UsageError("Only one of the two graphs can come from stdin.")
+    graphs = [Source(path, from_).load() for path in (a, b)]
+    from ampgraph.graph.diff import diff as find_differences
+
+    with progress("comparing"):
+        found = find_differences(*graphs)
+    if as_json:
+        print_json(found)
+    else:
+        color = colored()
+        for line in found:
+            click.echo(click.style(line, fg=_COLORS.get(line[:1])) if color else line)
+    if found:
+        ctx.exit(1)

@@ -1,0 +1,44 @@
+"""``ampgraph lists``: which list each op is on, and why."""
+
+import click
+
+from ampgraph.cli.options import Settings, rewrite_options
+from ampgraph.cli.output import note, print_json, print_table
+from ampgraph.cli.program import Command
+
+
+@click.command(cls=Command)
+@click.argument("ops", nargs=-1, metavar="[OP]...")
+@rewrite_options
+@click.option("--json", "as_json", is_flag=True, help="Print the lists as JSON.")
+def lists(ops: tuple[str, ...], settings: Settings, as_json: bool) -> None:
+    """Print the op lists, or where each OP stands.
+
+    The lists are those that `ampgraph rewrite` would use with the same options.
+    """
+    from ampgraph.graph.errors import did_you_mean
+
+    policy = settings.policy()
+    found = policy.lists()
+    known = {op: (color.title, why) for color, op, why in found}
+    rows = [(op, *known.get(op, ("-", found.why(op)))) for op in ops] or [(op, *place) for op, place in known.items()]
+    if as_json:
+        print_json(
+            {
+                "mode": found.mode,
+                "level": found.level,
+                "target": str(policy.target),
+                "edits": list(map(str, found.edits)),
+                "ineffective": list(map(str, found.ineffective)),
+                "ops": [{"op": op, "list": None if title == "-" else title, "why": why} for op, title, why in rows],
+            }
+        )
+        return
+    level = f", level {found.level}" if found.level else ""
+    note(f"lists of mode {found.mode}{level} for {policy.target}")
+    for edit in found.ineffective:
+        note(f"edit {str(edit)!r} changes nothing")
+    print_table(("op", "list", "why"), rows)
+    for op, title, why in rows:
+        if title == "-" and why == "on no list" and (hint := did_you_mean(op, known)):
+            note(f"{op!r} is on no list.{hint}")

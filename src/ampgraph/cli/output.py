@@ -1,0 +1,105 @@
+"""What commands print: tables, JSON, highlighted text; and progress."""
+
+import contextlib
+import json
+import os
+import re
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import click
+
+#: Work that takes less seconds shows no progress.
+PATIENCE = 1.0
+
+# What is highlighted in the text form, by the color of each kind.
+_TOKEN = re.compile(
+    r'(?P<comment>//[^\n]*)|(?P<value>%(?:"(?:[^"\\]|\\.)*"|[\w.]+)(?:\#\d+)?)|(?P<string>"(?:[^"\\]|\\.)*")'
+    r"|(?P<keyword>^(?:graph|function)\b|^  return\b)|(?P<low>\b(?:bf16|f16)\b)|(?P<op>\b[A-Za-z_][\w.]*(?=[<(]))",
+    re.MULTILINE,
+)
+_COLORS = {
+    "comment": "bright_black",
+    "value": "cyan",
+    "string": "bright_black",
+    "keyword": "magenta",
+    "low": "green",
+    "op": "yellow",
+}
+
+
+def colored() -> bool:
+    """Whether stdout is a terminal that takes colours."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def highlight(text: str) -> str:
+    """Return the text form of a graph with colours."""
+    return _TOKEN.sub(lambda found: click.style(found[0], fg=_COLORS[found.lastgroup or "op"]), text)
+
+
+def print_text(text: str) -> None:
+    """Print the text form of a graph, with colours on a terminal."""
+    click.echo(highlight(text) if colored() else text)
+
+
+def print_json(data: Any) -> None:
+    """Print plain data as JSON."""
+    click.echo(json.dumps(data, ensure_ascii=False, indent=2))
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a table: one that fits the window on a terminal, else aligned columns of whole lines."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    numeric = [bool(rows) and all(isinstance(row[i], int) for row in rows) for i in range(len(header))]
+    if sys.stdout.isatty():
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, pad_edge=False)
+        for title, right in zip(header, numeric, strict=True):
+            table.add_column(title, justify="right" if right else "left", overflow="fold")
+        for row in cells:
+            table.add_row(*map(Text, row))
+        Console(highlight=False).print(table)
+        return
+    widths = [max(len(row[i]) for row in [list(header), *cells]) for i in range(len(header))]
+    for row in [list(header), *cells]:
+        line = "  ".join(
+            cell.rjust(width) if right else cell.ljust(width) for cell, width, right in zip(row, widths, numeric, strict=True)
+        )
+        click.echo(line.rstrip())
+
+
+def note(text: str) -> None:
+    """Print a message that is not data."""
+    click.echo(f"note: {text}", err=True)
+
+
+@contextlib.contextmanager
+def progress(what: str) -> Iterator[None]:
+    """Show on a terminal's stderr what is going on, once it has taken :data:`PATIENCE` seconds."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    done = threading.Event()
+    thread = threading.Thread(target=_spin, args=(what, done), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def _spin(what: str, done: threading.Event) -> None:
+    if done.wait(PATIENCE):
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    with Console(stderr=True).status(Text(what)):
+        done.wait()

@@ -1,0 +1,90 @@
+"""``ampgraph show``: the text form of a graph, a node with its neighbours, or what the graph consists of."""
+
+import collections
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ampgraph.cli.output import print_json, print_table, print_text
+from ampgraph.cli.program import ArgumentError, Command
+from ampgraph.cli.streams import Source, find_function, source_options
+
+if TYPE_CHECKING:
+    from ampgraph.graph import Graph, Node
+
+
+@click.command(cls=Command)
+@source_options
+@click.option("--function", metavar="NAME", help="Show this function's body instead of the main graph.")
+@click.option("--node", metavar="NAME", help="Show one node, what it reads and what reads it.")
+@click.option("--stats", is_flag=True, help="Count ops and dtypes instead.")
+@click.option("--json", "as_json", is_flag=True, help="Print the counts (or, with --node, the neighbourhood) as JSON.")
+def show(source: Source, function: str | None, node: str | None, stats: bool, as_json: bool) -> None:
+    """Show the graph in FILE in text form.
+
+    The graph itself as JSON is `ampgraph dump FILE --format json`.
+    """
+    if node is not None and stats:
+        raise click.UsageError("--node and --stats exclude each other.")
+    graph = source.load()
+    if function is not None:
+        graph = find_function(graph, function)
+    if node is not None:
+        _show_node(graph, node, as_json)
+    elif stats or as_json:
+        _show_stats(graph, as_json)
+    else:
+        print_text(str(graph))
+
+
+def _show_node(graph: "Graph", name: str, as_json: bool) -> None:
+    from ampgraph.graph import GraphError
+
+    try:
+        node = graph.node(name)
+    except GraphError as error:
+        raise ArgumentError(str(error)) from error
+    groups = {
+        "reads": [value.producer for value in node.inputs if value is not None],
+        "waits for": node.controls,
+        "read by": [user for value in node.outputs for user, _ in value.uses()],
+        "waited for by": [user for _, user, slot in graph.nx.out_edges(node, keys=True) if not isinstance(slot, int)],
+    }
+    lines = _lines(graph)
+    unique = {title: list(dict.fromkeys(nodes)) for title, nodes in groups.items()}
+    if as_json:
+        print_json({"node": lines[node], **{title: [lines[item] for item in nodes] for title, nodes in unique.items()}})
+        return
+    for title, nodes in {"node": [node], **unique}.items():
+        if nodes:
+            print_text("\n".join([f"// {title}", *(f"  {lines[item]}" for item in nodes)]))
+
+
+def _lines(graph: "Graph") -> "dict[Node, str]":
+    """Return the line that stands for each node in the text form, without its indentation."""
+    text = str(graph).split("\n")
+    lines = {value.producer: f"input {value}: {value.dtype}{value.shape}" for value in graph.inputs}
+    lines.update((node, text[i].strip()) for i, node in enumerate(graph.nodes, start=1))
+    return lines
+
+
+def _show_stats(graph: "Graph", as_json: bool) -> None:
+    bodies = [graph] if graph.is_function else [graph, *graph.functions.values()]
+    nodes = [node for body in bodies for node in body.nodes]
+    ops = collections.Counter(node.op_type for node in nodes)
+    dtypes = collections.Counter(str(value.dtype or "unknown") for node in nodes for value in node.outputs)
+    facts: dict[str, Any] = {
+        "nodes": len(nodes),
+        "functions": len(bodies) - 1,
+        "inputs": [value.name for value in graph.inputs],
+        "outputs": list(graph.output_names),
+    }
+    if as_json:
+        print_json({**facts, "ops": dict(ops.most_common()), "dtypes": dict(dtypes.most_common())})
+        return
+    click.echo(
+        f"{facts['nodes']} nodes, {facts['functions']} functions, {len(graph.inputs)} inputs, {len(graph.outputs)} outputs\n"
+    )
+    print_table(("dtype", "values"), dtypes.most_common())
+    click.echo()
+    print_table(("op", "nodes"), ops.most_common())
