@@ -7,12 +7,13 @@ import functools
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from hypothesis import strategies as st
+
 from ampgraph.graph import FunctionRef, Graph, Node, OpSchema, Shape, Tensor, Value
 from ampgraph.graph.dtypes import DTYPES, DType, bfloat16, bool_, float16, float32, int32, int64, string
 from ampgraph.graph.schema import REQUIRED
 from ampgraph.graph.schemas import find_schema
 from ampgraph.graph.schemas.tf import op_types
-from hypothesis import strategies as st
 
 Item = TypeVar("Item")
 
@@ -84,7 +85,8 @@ class _Builder:
     def operation(self) -> None:
         """Add any op of the vocabulary, its type variables and required attributes drawn too."""
         # Scattered, because Hypothesis prefers small numbers and would mostly take the first ops.
-        schema = find_schema("tf", self.ops[self.draw(st.integers(0, 2**16)) * 40503 % len(self.ops)])
+        number: int = self.draw(st.integers(0, 2**16)) * 40503
+        schema = find_schema("tf", self.ops[number % len(self.ops)])
         assert schema is not None
         attributes: dict[str, Any] = {}
         for name, spec in schema.attributes.items():
@@ -125,7 +127,7 @@ class _Builder:
         if self.choose((True, False)):
             enter = self.add("Enter", [self.list_handle(float32)], attributes=frame)
             index, item = self.value(int32), self.value(float32)
-            step = lambda handle: self.add("TensorListSetItem", [handle, index, item]).outputs[0]  # noqa: E731
+            step = lambda handle: self.add("TensorListSetItem", [handle, index, item]).outputs[0]
             handle = self.carry(enter.outputs[0], condition, step)
             self.add("TensorListStack", [handle, self.value(int32)], types={"element_dtype": float32})
 

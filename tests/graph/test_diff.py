@@ -4,12 +4,12 @@ import re
 from collections.abc import Callable
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+
 from ampgraph.graph import Graph
 from ampgraph.graph.diff import diff, structurally_equal
 from ampgraph.graph.dtypes import float16
 from ampgraph.graph.text import constants_of, parse_graph, print_graph
-from hypothesis import HealthCheck, given, settings
-
 from tests.graph.strategies import graphs
 
 TEXT = """
@@ -84,7 +84,7 @@ def test_long_values_are_cut() -> None:
     assert re.fullmatch(r'~ n: a "x{58}… -> "y{58}…', diff(a, b)[0])
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(graphs(max_nodes=8))
 def test_copies_and_parsed_texts_are_equal(graph: Graph) -> None:
     assert structurally_equal(graph, graph.copy(), order=True)

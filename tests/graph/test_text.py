@@ -1,17 +1,18 @@
 """The text form: what is printed, that parsing gives it back, and what the parser says about mistakes."""
 
+import contextlib
 import math
 import re
 
 import ml_dtypes
 import numpy as np
 import pytest
-from ampgraph.graph import FunctionRef, Graph, GraphError, ParseError, Placeholder, Shape, Tensor
-from ampgraph.graph.dtypes import DTYPES, DType, float16, float32, int32
-from ampgraph.graph.text import constants_of, parse_graph, print_graph
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ampgraph.graph import FunctionRef, Graph, GraphError, ParseError, Placeholder, Shape, Tensor
+from ampgraph.graph.dtypes import DTYPES, DType, float16, float32, int32
+from ampgraph.graph.text import constants_of, parse_graph, print_graph
 from tests.graph.strategies import graphs
 
 MLP = """\
@@ -44,9 +45,12 @@ def test_parsing_gives_nodes_values_and_functions() -> None:
     assert matmul.outputs[0].name == "h"
     assert graph.inputs[1].shape == Shape((None, "n"))
     vendor = graph.value("b").producer
-    assert vendor.name == "" and vendor.inputs[1] is None and graph.value("b").dtype is int32
+    assert vendor.name == ""
+    assert vendor.inputs[1] is None
+    assert graph.value("b").dtype is int32
     assert vendor.attributes["mode"] == b"a\0b"
-    assert graph.output_names == ["c", "loss"] and graph.attributes == {"producer": 2474}
+    assert graph.output_names == ["c", "loss"]
+    assert graph.attributes == {"producer": 2474}
     body = graph.functions["body"]
     assert body.value("n:1") is body.node("n").outputs[1]
     assert [node.name for node in body.nodes] == ["n", "m"]  # file order, although n reads m
@@ -87,7 +91,7 @@ def test_an_explicit_default_attribute_is_left_out() -> None:
     assert "{transpose_b=true, _own=false}" in str(graph)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(graphs(max_nodes=10))
 def test_random_graphs_survive_print_and_parse(graph: Graph) -> None:
     text = print_graph(graph)
@@ -127,7 +131,7 @@ _values = st.recursive(
 _names = st.text(max_size=6)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(_names, _names, _names, st.dictionaries(_names, _values, max_size=4), st.lists(_names, min_size=1, max_size=3))
 def test_any_names_and_attributes_survive(
     domain: str, op: str, name: str, attributes: dict[str, object], results: list[str]
@@ -148,9 +152,11 @@ def test_any_names_and_attributes_survive(
     assert print_graph(parsed) == text
     twin, follower = parsed.nodes
     assert (parsed.name, twin.name, twin.op_type, twin.domain, twin.device) == (name, name, op, domain, name)
-    assert dict(twin.attributes) == attributes and parsed.attributes == attributes
+    assert dict(twin.attributes) == attributes
+    assert parsed.attributes == attributes
     assert [value.name for value in twin.outputs] == results
-    assert follower.inputs == [twin.outputs[-1]] and follower.controls == (twin, parsed.inputs[0].producer)
+    assert follower.inputs == [twin.outputs[-1]]
+    assert follower.controls == (twin, parsed.inputs[0].producer)
     assert last.controls == (node, source.producer)
 
 
@@ -204,7 +210,8 @@ def test_constants_keep_every_bit(dtype: DType) -> None:
         graph = Graph("g")
         graph.attributes["c"] = Tensor(dtype, part.shape, lambda part=part: part)  # type: ignore[misc]
         found = parse_graph(str(graph)).attributes["c"]
-        assert found.dtype is dtype and found.shape == part.shape
+        assert found.dtype is dtype
+        assert found.shape == part.shape
         if dtype.kind == "string":
             assert found.array().tolist() == part.tolist()
         else:
@@ -284,7 +291,7 @@ def test_mistakes_are_shown_where_they_stand(text: str, message: str) -> None:
     assert re.search(r"at line \d+, column \d+:\n  .*\n +\^$", str(caught.value))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.data())
 def test_damaged_text_parses_or_gives_a_parse_error(data: st.DataObject) -> None:
     """Nothing but a GraphError may come out of the parser."""
@@ -293,10 +300,8 @@ def test_damaged_text_parses_or_gives_a_parse_error(data: st.DataObject) -> None
     piece = data.draw(
         st.sampled_from(['"', "%", "{", "[", "]", "<", "-", "1e", "0x", "#1", "nan", "dense<", "//", "\\", "é", ""])
     )
-    try:
+    with contextlib.suppress(GraphError):
         parse_graph(MLP[:start] + piece + MLP[end:])
-    except GraphError as error:
-        assert str(error)
 
 
 def test_long_chains_need_no_recursion() -> None:

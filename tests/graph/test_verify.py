@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+
 from ampgraph.graph import FunctionRef, Graph, Placeholder, Tensor, Value, VerifyError
 from ampgraph.graph.dtypes import float16, float32, int32
 from ampgraph.graph.text import parse_graph
 from ampgraph.graph.verify import verify, violations
-from hypothesis import HealthCheck, given, settings
-
 from tests.graph.strategies import graphs
 
 GOOD = """
@@ -32,7 +32,7 @@ def test_a_good_graph_passes() -> None:
     verify(parse_graph(GOOD))
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(graphs(max_nodes=10))
 def test_random_graphs_pass_and_their_copies_too(graph: Graph) -> None:
     verify(graph)
