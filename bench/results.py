@@ -1,0 +1,131 @@
+"""What all benchmarks share: statistics, the facts of the machine, the table of limits and the JSON file."""
+
+import dataclasses
+import importlib.metadata
+import json
+import os
+import platform
+import statistics
+import subprocess
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import ampgraph
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclasses.dataclass(frozen=True)
+class Limit:
+    """A measured number beside the most it may be.
+
+    Attributes:
+        what: What was measured.
+        value: The number.
+        most: The largest value that is all right.
+        unit: Printed after both numbers.
+    """
+
+    what: str
+    value: float
+    most: float
+    unit: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the value is within the limit."""
+        return self.value <= self.most
+
+
+def median(samples: Iterable[float]) -> float:
+    """Return the median."""
+    return statistics.median(samples)
+
+
+def growth(sizes: Sequence[float], times: Sequence[float]) -> float:
+    """Return the exponent ``a`` of the power law ``time = c * size**a`` (least squares on logarithms).
+
+    Raises:
+        ValueError: If there are fewer than two sizes.
+    """
+    if len(set(sizes)) < 2:
+        raise ValueError(f"An exponent needs at least two sizes. Received: {list(sizes)}")
+    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+
+
+def machine() -> dict[str, Any]:
+    """Return the facts that a time depends on: processor, cores, load, versions, revision of the code, date (UTC)."""
+    versions = {"ampgraph": ampgraph.__version__}
+    for name in ("numpy", "networkx", "protobuf", "ml_dtypes"):
+        versions[name] = importlib.metadata.version(name)
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "versions": versions,
+        "revision": _revision(),
+    }
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _revision() -> str:
+    """Return the commit of the checkout, with a + if files differ from it; empty outside of git."""
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=12", "--dirty=+"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """Return a table whose first column is text and whose other columns are numbers."""
+    result = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for i, column in enumerate(columns):
+        result.add_column(column, justify="right" if i else "left", no_wrap=True)
+    for row in rows:
+        result.add_row(*row)
+    return result
+
+
+def limits_table(limits: Iterable[Limit]) -> Table:
+    """Return the table of limits, with ``ok`` or ``over`` beside each."""
+    rows = [
+        (limit.what, f"{limit.value:.3g}{limit.unit}", f"{limit.most:.3g}{limit.unit}", "ok" if limit.ok else "over")
+        for limit in limits
+    ]
+    return table("Limits", ("what", "measured", "at most", ""), rows)
+
+
+def console() -> Console:
+    """Return the console for results; wide enough for the tables where the output is no terminal."""
+    screen = Console()
+    return screen if screen.is_terminal else Console(width=150)
+
+
+def write(path: str | os.PathLike[str], benchmark: str, limits: Iterable[Limit], **measured: Any) -> None:
+    """Write what a benchmark measured, with the facts of the machine, as JSON."""
+    content = {
+        "benchmark": benchmark,
+        "machine": machine(),
+        "limits": [{**dataclasses.asdict(limit), "ok": limit.ok} for limit in limits],
+        **measured,
+    }
+    Path(path).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
