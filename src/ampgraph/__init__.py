@@ -77,7 +77,7 @@ _NAMES = {
     "verify": "ampgraph.graph.verify",
 }
 
-__all__ = ["__version__", *_NAMES]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = ["__version__", *_NAMES]  # noqa: PLE0604  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:

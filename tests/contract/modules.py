@@ -75,6 +75,5 @@ def imports(module: Module) -> Iterator[Import]:
                 yield Import(f"{base}.{alias.name}", node.lineno, bool(node.level), lazy)
         else:
             lazy |= isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            guarded = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-            for child in ast.iter_child_nodes(node):
-                stack.append((child, lazy or (guarded and child in node.body)))  # type: ignore[attr-defined]
+            body = node.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" else ()
+            stack.extend((child, lazy or child in body) for child in ast.iter_child_nodes(node))
