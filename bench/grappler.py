@@ -17,7 +17,8 @@ import sys
 import time
 from importlib import import_module
 
-_LOGGED = re.compile(r"auto_mixed_precision\w*: .*, time = ([\d.]+)ms")
+# A summary at the end repeats the times, without the name of the source file.
+_LOGGED = re.compile(r"meta_optimizer\.cc:\d+\] auto_mixed_precision\w*: .*, time = ([\d.]+)ms")
 _OPTIMIZERS = {"cuda_fp16": "auto_mixed_precision", "cpu_fp16": "auto_mixed_precision_cpu"}
 _DEVICE = "/job:localhost/replica:0/task:0/device:"
 

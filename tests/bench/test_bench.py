@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import rewrite, startup
+from ampgraph.rewrite import Policy
+from bench import rewrite, startup, workloads
 from bench.__main__ import main
 from bench.memory import peak
 from bench.peer import Grappler
@@ -158,3 +159,21 @@ def test_peak_grows_with_what_is_allocated() -> None:
     before = peak()
     block = b"x" * (before + 50_000_000)
     assert peak() >= len(block)
+
+
+@pytest.mark.tensorflow
+def test_grappler_gives_a_result_of_the_same_size(tmp_path: Path) -> None:
+    (workload,) = workloads.synthetic(["mixed"], [300], tmp_path)
+    with Grappler(sys.executable, tmp_path / "log") as peer:
+        policy = Policy.parse(rewrite._POLICIES[peer.mode])
+        measured = rewrite._measure(workload, policy, peer, 1)
+        with pytest.raises(RuntimeError, match=r"Grappler failed on missing\.pb"):
+            peer.time(tmp_path / "missing.pb", [])
+    assert measured["casts_after"] > 0
+    assert measured["grappler"]["casts_after"] == measured["casts_after"]
+    assert measured["grappler"]["nodes_after"] == measured["nodes_after"]
+    assert 0 < measured["grappler"]["pass_ms"][0] < measured["grappler"]["whole_ms"][0]
+    # The log says each time twice; it must be counted once.
+    logged = re.findall(r"auto_mixed_precision\w*: .*time = ([\d.]+)ms", (tmp_path / "log").read_text())
+    assert measured["grappler"]["pass_ms"] == [float(logged[0])]
+    assert set(logged) == {logged[0]}
