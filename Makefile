@@ -52,7 +52,7 @@ package: $(VENV)/.dev  ## Build the sdist and the wheel, check them, install and
 	@ls -l dist $(VENV)/oldest/resnet50_train.fp16.pb
 
 nightly: $(VENV)/.test  ## Test at length: many more random graphs, every golden of AMPGRAPH_GOLDENS
-	$(BIN)/python -m pytest -q --hypothesis-profile=nightly $(ARGS)
+	$(BIN)/python -m pytest -q --more-examples=50 $(ARGS)
 
 bench: $(VENV)/.package  ## Time the rewrite
 	$(BIN)/python -m bench rewrite

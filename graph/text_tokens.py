@@ -50,21 +50,25 @@ class Tokens:
         raise ParseError(f"{message}\n  at line {number}, column {column + 1}:\n  {shown}\n  {' ' * (column - cut)}^")
 
     def received(self) -> str:
+        """Return the current token as errors show it."""
         token = self.tokens[self.i]
         return repr(token if len(token) <= 60 else token[:60] + "…") if token else "the end of the text"
 
     def expect(self, token: str) -> None:
+        """Step over ``token``, which must be next."""
         if self.tokens[self.i] != token:
             self.fail(f"Expected {token!r}. Received: {self.received()}")
         self.i += 1
 
     def accept(self, token: str) -> bool:
+        """Step over ``token`` if it is next; return whether it was."""
         if self.tokens[self.i] == token:
             self.i += 1
             return True
         return False
 
     def word(self, what: str) -> str:
+        """Read a plain or quoted word; errors call it ``what``."""
         token = self.tokens[self.i]
         if token[:1] == '"' and len(token) > 1:
             text = self.unquote(token)
@@ -81,6 +85,7 @@ class Tokens:
         return inner if "\\" not in inner else _ESCAPE.sub(self.unescape, inner)
 
     def unescape(self, match: re.Match[str]) -> str:
+        """Return the character that an escape sequence stands for."""
         code = match[1] or match[2]
         if code is None:
             if match[3] not in _SIMPLE_ESCAPES:
@@ -107,6 +112,7 @@ class Tokens:
         return result
 
     def integer(self, what: str) -> int:
+        """Read an integer; errors call it ``what``."""
         token = self.tokens[self.i]
         digits = token[1:] if token[:1] == "-" else token
         if not digits.isdecimal() or len(digits) > 400:

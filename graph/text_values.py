@@ -28,6 +28,7 @@ class ValueReader(Tokens):
         self.depth = 0
 
     def dtype(self) -> DType:
+        """Read a dtype by its short name."""
         token = self.tokens[self.i]
         found = BY_SHORT.get(token)
         if found is None:
@@ -36,6 +37,7 @@ class ValueReader(Tokens):
         return found
 
     def shape(self) -> Shape:
+        """Read the sizes of a shape: ``[2,?,n]``."""
         self.expect("[")
         dims: list[Dim] = []
         while not self.accept("]"):
@@ -52,6 +54,7 @@ class ValueReader(Tokens):
         return Shape(dims)
 
     def items(self, closing: str) -> dict[str, Any]:
+        """Read ``name=value`` pairs up to the token ``closing``."""
         result: dict[str, Any] = {}
         while not self.accept(closing):
             at = self.i
@@ -66,6 +69,7 @@ class ValueReader(Tokens):
         return result
 
     def attribute(self) -> Any:
+        """Read the value of an attribute, of any kind."""
         if self.depth >= _MAX_NESTING:
             self.fail(f"An attribute is nested more than {_MAX_NESTING} deep.")
         self.depth += 1
@@ -111,12 +115,14 @@ class ValueReader(Tokens):
         self.fail(f"Expected an attribute value. Received: {self.received()}")
 
     def attribute_shape(self) -> Shape:
+        """Read the sizes of a shape that may be of unknown rank: ``[*]``."""
         if self.tokens[self.i : self.i + 3] == ["[", "*", "]"]:
             self.i += 3
             return UNKNOWN
         return self.shape()
 
     def number(self, token: str) -> int | float:
+        """Read an integer or a float, of which ``token`` is the current token."""
         if token[-1] not in "fn" and not set(token).isdisjoint(".ed"):
             try:
                 value = float(token.removesuffix("d"))
@@ -130,6 +136,7 @@ class ValueReader(Tokens):
         return self.integer("a number")
 
     def tensor(self) -> Tensor:
+        """Read a constant after ``dense``."""
         import numpy as np
 
         at = self.i
@@ -164,6 +171,7 @@ class ValueReader(Tokens):
         return Tensor(dtype, shape, lambda: data)
 
     def stored(self, key: str, dtype: DType, shape: tuple[int, ...], at: int) -> Tensor:
+        """Return the constant that the text names by its hash ``key``; token ``at`` is blamed in errors."""
         found = self.constants.get(key)
         if found is None:
             self.fail(f"The text names the constant #{key} by its hash only; pass it in 'constants' (see constants_of).", at)
@@ -172,6 +180,7 @@ class ValueReader(Tokens):
         return found
 
     def element_list(self, dtype: DType) -> list[Any]:
+        """Read the elements of a constant in brackets."""
         self.expect("[")
         items: list[Any] = []
         while not self.accept("]"):
@@ -182,6 +191,7 @@ class ValueReader(Tokens):
         return items
 
     def element(self, dtype: DType) -> Any:
+        """Read one element of a constant."""
         if dtype.kind == "string":
             return self.byte_string()
         if dtype.kind == "bool":
@@ -210,6 +220,7 @@ class ValueReader(Tokens):
         return value
 
     def float_element(self, dtype: DType) -> Any:
+        """Read a float, given in decimal or by its bits in hexadecimal."""
         import numpy as np
 
         token = self.tokens[self.i]

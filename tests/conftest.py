@@ -9,7 +9,10 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-hypothesis.settings.register_profile("nightly", max_examples=5000, deadline=None)
+# No deadlines: how long an example takes says more about the machine. Where CI is set, hypothesis has a profile of its own.
+hypothesis.settings.register_profile("local", deadline=None)
+if "CI" not in os.environ:
+    hypothesis.settings.load_profile("local")
 
 
 def _missing_gpu() -> str:
@@ -53,7 +56,8 @@ _counts = pytest.StashKey[dict[str, int]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--may-skip``."""
+    """Add ``--may-skip`` and ``--more-examples``."""
+    parser.addoption("--more-examples", type=int, metavar="N", help="try N times as many examples of every hypothesis test")
     parser.addoption(
         "--may-skip",
         metavar="GROUPS",
@@ -77,12 +81,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip the tests of groups that cannot run here."""
+    """Skip the tests of groups that cannot run here; give hypothesis tests more examples."""
+    factor: int | None = config.getoption("--more-examples")
     for item in items:
         for group, reason in config.stash[_not_run].items():
             if item.get_closest_marker(group):
                 config.stash[_counts][group] += 1
                 item.add_marker(pytest.mark.skip(reason=f"{group}: {reason}"))
+
+    if factor is not None:
+        # Tests set their number of examples themselves, so a profile would not reach them.
+        tests = {item.obj for item in items if isinstance(item, pytest.Function) and hypothesis.is_hypothesis_test(item.obj)}
+        for test in tests:
+            settings: hypothesis.settings = test._hypothesis_internal_use_settings
+            test._hypothesis_internal_use_settings = hypothesis.settings(settings, max_examples=settings.max_examples * factor)
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
