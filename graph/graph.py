@@ -176,6 +176,7 @@ class Graph:
         self.meta: Any = None
         self._nodes: dict[Node, None] = {}
         self._names: dict[str, Node] | None = None
+        self._fresh: dict[str, int] = {}
         self._nx: networkx.MultiDiGraph[Node] | None = None
 
     @property
@@ -242,10 +243,11 @@ class Graph:
 
     def fresh_name(self, base: str) -> str:
         """Return ``base``, or ``base_1``, ``base_2`` …: the first that no node has."""
-        names, name, k = self._by_name(), base, 0
+        names, name, k = self._by_name(), base, self._fresh.get(base, 0)
         while name in names:
             k += 1
             name = f"{base}_{k}"
+        self._fresh[base] = k
         return name
 
     def topological(self) -> list[Node]:
@@ -476,6 +478,7 @@ class Graph:
         graph.attributes = dict(self.attributes)
         graph.meta = self.meta
         graph._names = None
+        graph._fresh = {}
         graph._nx = None
         values: dict[Value | None, Any] = {None: None}
         old = list(self.all_nodes())

@@ -99,6 +99,11 @@ def convert(graph: Graph, policy: Policy) -> RewriteResult:
         lists_in_bodies = ListBodies(copy.functions)
         for name, body in bodies.items():
             report.bodies.append(_convert_body(name, body, scope, lists_in_bodies, report.notes))
+        report.bodies += [
+            BodyReport(name, len(body), skipped="nothing in the main graph calls it")
+            for name, body in copy.functions.items()
+            if name not in bodies
+        ]
     report.notes += scope.unused(bodies.values())
     return RewriteResult(copy if report.modified else graph, report.modified, report)
 

@@ -128,6 +128,10 @@ def paint(
     paint_clear_beside_allow(painting)
     erase_without_low_type(painting)
     match_clusters(painting)
+    before = 0
+    while not exact and before != (before := painting.allow.count(1)):
+        paint_clear_beside_allow(painting)
+        match_clusters(painting)
     settle_loops(painting, to_fixpoint=not exact)
     paint_casts(painting)
     return painting
@@ -143,8 +147,8 @@ def paint_allow_list(painting: Painting) -> None:
 def paint_nearly_all(painting: Painting, *, exact: bool) -> None:
     """Level UNSAFE_FORCE_ALL: every op but constants, stateful ops, ops on references and one loss.
 
-    Grappler paints types that have no low version too, and then fails or leaves an invalid graph; unless ``exact``, those are
-    passed over.
+    Grappler paints types that have no low version too, calls of functions that keep theirs, and casts, and then fails or
+    leaves an invalid graph; unless ``exact``, those are passed over.
     """
     graph = painting.typegraph
     rows = graph.processed if exact else graph.processed & graph.is_float & graph.able
@@ -152,6 +156,8 @@ def paint_nearly_all(painting: Painting, *, exact: bool) -> None:
     for i, node in enumerate(graph.nodes):
         schema = node.schema
         if schema is None or schema.stateful or node.op_type in ("Const", "SoftmaxCrossEntropyWithLogits"):
+            continue
+        if not exact and (node.op_type == "Cast" or any("func" in spec.kind for spec in schema.attributes.values())):
             continue
         if not any(formal.is_ref for formal in schema.inputs + schema.outputs):
             painting.paint((vertex for vertex in graph.vertices_of(i) if may[vertex]), Reason.FORCED)
@@ -297,27 +303,30 @@ def erase_without_low_type(painting: Painting) -> None:
 def settle_loops(painting: Painting, *, to_fixpoint: bool) -> None:
     """The value a loop carries has one dtype: each NextIteration agrees with the Merges it feeds.
 
-    Both turn low only if all the Merges are; otherwise none is.
+    Both turn low only if all the Merges are; otherwise none is. A NextIteration that feeds something else than Merges keeps
+    its dtype.
 
     Raises:
-        PassError: If a NextIteration feeds something else than a Merge.
+        PassError: If there is such a NextIteration and ``to_fixpoint`` is false: Grappler gives up.
     """
     graph = painting.typegraph
     loops = []
+    is_merge = {vertex for i in graph.with_op("Merge", "RefMerge") for vertex in graph.vertices_of(i)}
     for i in graph.with_op("NextIteration", "RefNextIteration"):
         node = graph.nodes[i]
         vertex = graph.first[i]
-        merges = graph.successors(vertex)
-        for merge in merges:
-            owner = graph.owner[merge]
-            user = graph.nodes[owner].op_type if owner < len(graph.nodes) else "a function result"
-            if user not in ("Merge", "RefMerge"):
-                raise PassError(
-                    f"Node {node} must feed a Merge only, because loop state has one dtype. Received: {user} "
-                    f"{graph.nodes[owner].name if owner < len(graph.nodes) else ''!r}"
-                )
+        users = graph.successors(vertex)
+        merges = [user for user in users if user in is_merge]
+        strays = [user for user in users if user not in is_merge]
+        if strays and not to_fixpoint:
+            owner = graph.owner[strays[0]]
+            raise PassError(
+                f"Node {node} must feed a Merge only, because loop state has one dtype; it also feeds "
+                f"{graph.nodes[owner] if owner < len(graph.nodes) else 'a result of its function'}. Preset 'safe' keeps such "
+                "loops in float32."
+            )
         fetched = any(value.producer is node for value in graph.graph.outputs)
-        loops.append((vertex, merges, fetched or (to_fixpoint and not graph.processed[vertex])))
+        loops.append((vertex, merges, fetched or bool(strays) or (to_fixpoint and not graph.processed[vertex])))
     changed = True
     while changed:
         changed = False

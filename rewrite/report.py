@@ -171,6 +171,9 @@ class RewriteReport:
         lines += [f"note: function {body.name!r} left alone: {body.skipped}" for body in self.bodies if body.skipped]
         return "\n".join(lines)
 
+    def __str__(self) -> str:
+        return self.text()
+
     def json(self) -> dict[str, Any]:
         """Return everything, every explanation included, as plain JSON data."""
         saved, unknown = self.bytes_saved()
