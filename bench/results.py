@@ -108,7 +108,7 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> 
 def limits_table(limits: Iterable[Limit]) -> Table:
     """Return the table of limits, with ``ok`` or ``over`` beside each."""
     rows = [
-        (limit.what, f"{limit.value:.3g}{limit.unit}", f"{limit.most:.3g}{limit.unit}", "ok" if limit.ok else "over")
+        (limit.what, f"{limit.value:,.4g}{limit.unit}", f"{limit.most:,.4g}{limit.unit}", "ok" if limit.ok else "over")
         for limit in limits
     ]
     return table("Limits", ("what", "measured", "at most", ""), rows)
@@ -120,11 +120,11 @@ def console() -> Console:
     return screen if screen.is_terminal else Console(width=150)
 
 
-def write(path: str | os.PathLike[str], benchmark: str, limits: Iterable[Limit], **measured: Any) -> None:
-    """Write what a benchmark measured, with the facts of the machine, as JSON."""
+def write(path: str | os.PathLike[str], benchmark: str, facts: dict[str, Any], limits: Iterable[Limit], **measured: Any) -> None:
+    """Write what a benchmark measured as JSON, with the facts of the machine when it began."""
     content = {
         "benchmark": benchmark,
-        "machine": machine(),
+        "machine": facts,
         "limits": [{**dataclasses.asdict(limit), "ok": limit.ok} for limit in limits],
         **measured,
     }

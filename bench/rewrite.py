@@ -27,7 +27,7 @@ from ampgraph.graph.formats.files import load, save
 from ampgraph.graph.verify import verify
 from ampgraph.rewrite import Policy, convert
 from bench.peer import Grappler
-from bench.results import ROOT, Limit, console, growth, limits_table, median, table, write
+from bench.results import ROOT, Limit, console, growth, limits_table, machine, median, table, write
 from bench.synthetic import KINDS
 from bench.workloads import TENSORLIST_NODES, Workload, default_graphs, real, synthetic
 
@@ -65,6 +65,7 @@ def run(options: argparse.Namespace) -> None:
     """
     if options.repeat < 1:
         raise ValueError(f"--repeat is at least 1. Received: {options.repeat}")
+    facts = machine()
     screen = console()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
@@ -86,9 +87,9 @@ def run(options: argparse.Namespace) -> None:
     screen.print()
     screen.print(limits_table(limits))
     if options.json:
-        facts = {"policy": str(policy), "repeat": options.repeat}
-        facts |= {"tensorflow": peer.version, "mode": peer.mode} if peer else {}
-        write(options.json, "rewrite", limits, **facts, graphs=results, exponents=exponents, peak_bytes=memory)
+        settings = {"policy": str(policy), "repeat": options.repeat}
+        settings |= {"tensorflow": peer.version, "mode": peer.mode} if peer else {}
+        write(options.json, "rewrite", facts, limits, **settings, graphs=results, exponents=exponents, peak_bytes=memory)
 
 
 def _shown(workloads: Iterable[Workload], screen: Console) -> Iterable[Workload]:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from bench.results import Limit, console, limits_table, median, table, write
+from bench.results import Limit, console, limits_table, machine, median, table, write
 
 _COMMANDS = {
     "nothing": ("-c", "pass"),
@@ -36,6 +36,7 @@ def run(options: argparse.Namespace) -> None:
     """
     if options.repeat < 1:
         raise ValueError(f"--repeat is at least 1. Received: {options.repeat}")
+    facts = machine()
     times: dict[str, dict[str, list[float]]] = {name: {"wall_s": [], "cpu_s": []} for name in _COMMANDS}
     for i in range(options.repeat + 1):
         for name, command in _COMMANDS.items():
@@ -54,7 +55,7 @@ def run(options: argparse.Namespace) -> None:
     screen.print()
     screen.print(limits_table(limits))
     if options.json:
-        write(options.json, "startup", limits, repeat=options.repeat, commands=times)
+        write(options.json, "startup", facts, limits, repeat=options.repeat, commands=times)
 
 
 def _time(name: str, command: tuple[str, ...]) -> tuple[float, float]:
