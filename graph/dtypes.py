@@ -149,4 +149,5 @@ def _numpy_dtype(dtype: DType) -> "np.dtype[Any]":
     except TypeError:
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, dtype.name))
+        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, dtype.name))
+        return found

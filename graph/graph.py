@@ -58,9 +58,9 @@ class Value:
     def dtype(self) -> DType | None:
         """Element type, read from the producer's types; None when nothing says what it is."""
         port = self.producer.signature.outputs[self.index]
-        if port.__class__ is str:
-            return self.producer.types.get(port)  # type: ignore[arg-type]
-        return self._dtype if port is None else port  # type: ignore[return-value]
+        if isinstance(port, str):
+            return self.producer.types.get(port)
+        return self._dtype if port is None else port
 
     def uses(self) -> list[tuple["Node", int]]:
         """Return the (node, input slot) pairs that read this value, in no particular order."""
@@ -448,21 +448,21 @@ class Graph:
     def place_after(self, followers: Mapping[Node, Sequence[Node]]) -> None:
         """Move nodes in file order: each key (a node or graph input) is followed at once by its nodes, and these by theirs."""
         moved = {node for nodes in followers.values() for node in nodes}
-        order: dict[Node, None] = {}
+        order: list[Node] = []
         for node in self.all_nodes():
             if node in moved:
                 continue
-            if node not in followers:
-                order[node] = None
-                continue
-            stack = [node]
-            while stack:
-                node = stack.pop()
-                order[node] = None
-                stack.extend(reversed(followers.get(node, ())))
+            if node in followers:
+                stack = [node]
+                while stack:
+                    node = stack.pop()
+                    order.append(node)
+                    stack.extend(reversed(followers.get(node, ())))
+            else:
+                order.append(node)
+        self._nodes = dict.fromkeys(order)
         for value in self.inputs:
-            order.pop(value.producer, None)
-        self._nodes = order
+            del self._nodes[value.producer]
 
     def copy(self) -> "Graph":
         """Return an independent copy of this graph and its functions; constants and attributes are shared."""
@@ -582,9 +582,7 @@ def complete_types(
     op definition's default. What remains unknown stays out (``verify`` will say so). Source of the rule: how
     TensorFlow's own graph builders infer type attributes.
     """
-    missing = [
-        var for name, var in schema.type_vars.items() if name not in types and not (var.is_list and f"{name}[0]" in types)
-    ]
+    missing = [var for name, var in schema.type_vars.items() if name not in types and not (var.is_list and f"{name}[0]" in types)]
     if not missing:
         return types
     found: dict[str, DType] = dict(types)

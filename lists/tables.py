@@ -167,9 +167,12 @@ class OpLists:
             OpListError: If the mode is unknown, an edit cannot be read, an op is left on two lists, or the level is
                 UNSAFE_FORCE_ALL in a oneDNN mode.
         """
+        return _load(mode, cuda, cudnn, level.upper() if level.upper() in LEVELS else "", tuple(overlays))
+
+    @classmethod
+    def _build(cls, mode: str, cuda: Version, cudnn: Version, level: str, overlays: tuple[str | Edit, ...]) -> "OpLists":
         if mode not in MODES:
             raise OpListError(f"There are no op lists for {mode!r}: there are {', '.join(MODES)}.{did_you_mean(mode, MODES)}")
-        level = level.upper() if level.upper() in LEVELS else ""
         if level == "UNSAFE_FORCE_ALL" and mode.startswith("onednn"):
             raise OpListError(
                 "Level UNSAFE_FORCE_ALL cannot be used with the oneDNN lists: too many ops have no bfloat16 kernel on CPUs. "
@@ -250,6 +253,12 @@ class OpLists:
         """Return the edits that name an op which neither the vocabulary nor any table knows: likely misspelt."""
         known = {*vocabulary, *(entry.op for entry in _table(MODES[self.mode])[0])}
         return tuple(edit for edit in self.edits if edit.op not in known)
+
+
+@functools.lru_cache(maxsize=64)
+def _load(mode: str, cuda: Version, cudnn: Version, level: str, overlays: tuple[str | Edit, ...]) -> OpLists:
+    """Lists do not change once made, so those asked for again are the same object."""
+    return OpLists._build(mode, cuda, cudnn, level, overlays)
 
 
 def _apply(edit: Edit, lists: dict[Color, set[str]], cores_only: bool) -> bool:

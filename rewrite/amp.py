@@ -21,7 +21,7 @@ from .clusters import ListBodies, find_list_clusters
 from .paint import Painting, paint
 from .policy import Policy
 from .report import BodyReport, RewriteReport
-from .typegraph import CODES, UNLISTED, TypeGraph
+from .typegraph import CODES, TypeGraph
 
 #: Ops whose statistics share the type of the data, and the versions that keep them apart.
 _UPGRADES = {"FusedBatchNorm": "FusedBatchNormV2", "FusedBatchNormGrad": "FusedBatchNormGradV2"}
@@ -119,7 +119,6 @@ class _Scope:
         self.preserved = {*policy.preserve, *graph.attributes.get("preserved", ())}
         self.overrides = policy.overrides()
         self.lists = policy.lists()
-        self.colors = {op: CODES[color] for color, op, _ in self.lists}
         self.placement = functools.cache(self._placement)
 
     def _placement(self, device: str) -> str:
@@ -129,6 +128,10 @@ class _Scope:
         if not self.policy.cluster.is_on(device, self.policy.target.type):
             return f"it is placed on {device or self.policy.cluster.default_device.name}, not on a {self.device_type}"
         return "its GPU has compute capability below 7.0"
+
+    def color_of(self, op_type: str) -> int:
+        """Return the list color of an op."""
+        return CODES[self.lists.list_of(op_type)]
 
     def functions_of(self, graph: Graph) -> Mapping[str, Graph]:
         """Return the function bodies to rewrite: Grappler's are those the main graph reaches."""
@@ -206,7 +209,7 @@ def _convert_body(name: str, body: Graph, scope: _Scope, bodies: ListBodies, not
     placed = {device: bool(placement(device)) for device in {node.device for node in body.all_nodes()}}
     frozen = [placed[node.device] or node in reasons for node in body.all_nodes()]
     report.upgraded = _upgrade_batch_norm(node for node, fixed in zip(body.all_nodes(), frozen, strict=True) if not fixed)
-    typegraph = TypeGraph(body, scope.target, scope.device_type, scope.colors, frozen, overrides)
+    typegraph = TypeGraph(body, scope.target, scope.device_type, scope.color_of, frozen, overrides)
     clusters = find_list_clusters(typegraph, bodies)
     paint_it = functools.partial(
         paint,
@@ -252,19 +255,15 @@ def _kept_by_contract(painting: Painting) -> list[str]:
 
 def _check_attributes(body: Graph) -> None:
     """Refuse what Grappler refuses: attributes and ops that no definition knows."""
-    seen: set[tuple[object, int]] = set()
-    for node in body.nodes:
+    kinds = {(node.signature, id(node.attributes)): node for node in body.nodes}
+    for node in kinds.values():
         schema = node.schema
         if schema is None:
             raise PassError(
                 f"Node {node} has an op TensorFlow does not define. Preset 'grappler' refuses such graphs as TensorFlow does; "
                 "preset 'safe' leaves the op alone."
             )
-        key = (schema, id(node.attributes))
-        if key in seen or schema.is_call:
-            continue
-        seen.add(key)
-        for attribute in node.attributes:
+        for attribute in node.attributes if not schema.is_call else ():
             if attribute not in schema.attributes and attribute not in schema.type_vars and not attribute.startswith("_"):
                 raise PassError(
                     f"Node {node} has an attribute {attribute!r} that the definition of {node.op_type} does not know. Preset "

@@ -29,25 +29,28 @@ class Applied:
 
 
 class _Caster:
-    """Adds casts to a graph: one per (value, dtype), placed right after the value's producer in file order."""
+    """Adds casts to a graph, placed right after their value's producer in file order.
+
+    A value has one dtype and there are two, so one shared cast per value is enough.
+    """
 
     def __init__(self, graph: Graph) -> None:
         schema = find_schema("tf", "Cast")
         assert schema is not None
         self.graph = graph
-        self.casts: dict[tuple[Value, DType], Value] = {}
+        self.casts: dict[Value, Value] = {}
         self.followers: dict[Node, list[Node]] = {}
         self.added: list[Node] = []
         self._signature = schema.signature({}, {})
-        self._types: dict[tuple[DType, DType], Mapping[str, DType]] = {}
+        self._types: dict[DType, Mapping[str, DType]] = {}
         self._taken = {node.name for node in graph.all_nodes() if node.name.endswith("-AutoMixedPrecision")}
         self._next: dict[str, int] = {}
 
     def cast(self, value: Value, source: DType, target: DType) -> Value:
         """Return ``value`` converted to ``target``, by the cast that is already there or a new one."""
-        found = self.casts.get((value, target))
+        found = self.casts.get(value)
         if found is None:
-            found = self.casts[value, target] = self.new(value, source, target)
+            found = self.casts[value] = self.new(value, source, target)
         return found
 
     def new(self, value: Value, source: DType, target: DType) -> Value:
@@ -58,7 +61,9 @@ class _Caster:
         while (name := f"{stem}-{k}-AutoMixedPrecision") in self._taken:
             k += 1
         self._next[stem] = k + 1
-        types = self._types.setdefault((source, target), {"SrcT": source, "DstT": target})
+        types = self._types.get(target)
+        if types is None:
+            types = self._types[target] = {"SrcT": source, "DstT": target}
         node = Node(self.graph, "Cast", "tf", name, self._signature, _ATTRIBUTES, types, producer.device, None)
         result = Value(node, 0, None, value.shape)
         node.outputs = [result]
@@ -85,16 +90,14 @@ def apply(painting: Painting, target: DType) -> Applied:
     sources, targets = typegraph.sources, typegraph.targets
     edges = np.flatnonzero((sources >= 0) & (low[sources] != low[targets]) & typegraph.is_float[sources].astype(bool))
     caster = _Caster(graph)
-    nodes = typegraph.nodes
+    nodes, cast, set_input = typegraph.nodes, caster.cast, graph.set_input
     for owner, slot, to_low in zip(*typegraph.operands(edges), low[targets[edges]].tolist(), strict=True):
         before, after = (float32, target) if to_low else (target, float32)
         if owner == len(nodes):
-            graph.outputs[slot] = caster.cast(graph.outputs[slot], before, after)
+            graph.outputs[slot] = cast(graph.outputs[slot], before, after)
         else:
             user = nodes[owner]
-            value = user.inputs[slot]
-            assert value is not None
-            graph.set_input(user, slot, caster.cast(value, before, after))
+            set_input(user, slot, cast(user.inputs[slot], before, after))  # type: ignore[arg-type]  # the edge exists
     graph.place_after(caster.followers)
     return Applied(changed, caster.added)
 
@@ -145,19 +148,19 @@ def emulate(painting: Painting) -> Applied:
     for i, node in enumerate(typegraph.nodes):
         base = typegraph.first[i]
         for slot, port in enumerate(typegraph.ports_of(i)[0]):
-            value, vertex = node.inputs[slot], base + port
-            if value is None or not typegraph.is_float[vertex]:
+            operand, vertex = node.inputs[slot], base + port
+            if operand is None or not typegraph.is_float[vertex]:
                 continue
             if low[vertex]:
-                if place[value.producer] >= i:
+                if place[operand.producer] >= i:
                     raise PassError(
-                        f"Node {node} reads {value.producer}, which stands later in the file. float16 emulation on CPUs "
+                        f"Node {node} reads {operand.producer}, which stands later in the file. float16 emulation on CPUs "
                         "(cpu_fp16) needs nodes in topological order and no loops; use dtype='bfloat16', or target='gpu'."
                     )
-                half = rounded.get(value) or caster.cast(value, float32, float16)
+                half = rounded.get(operand) or caster.cast(operand, float32, float16)
                 graph.set_input(node, slot, caster.new(half, float16, float32))
-            elif value in rounded:
-                graph.set_input(node, slot, caster.cast(rounded[value], float16, float32))
+            elif operand in rounded:
+                graph.set_input(node, slot, caster.cast(rounded[operand], float16, float32))
     for position, value in enumerate(graph.outputs if graph.is_function else []):
         if value in rounded:
             graph.outputs[position] = caster.cast(rounded[value], float16, float32)

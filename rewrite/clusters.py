@@ -19,9 +19,7 @@ from ..graph.graph import Graph, Node
 from ..graph.types import FunctionRef
 from .typegraph import TypeGraph
 
-_READERS = frozenset(
-    f"TensorList{name}" for name in ("Concat", "ConcatV2", "Gather", "GetItem", "PopBack", "Stack")
-)
+_READERS = frozenset(f"TensorList{name}" for name in ("Concat", "ConcatV2", "Gather", "GetItem", "PopBack", "Stack"))
 _WRITERS = frozenset(
     f"TensorList{name}"
     for name in ("FromTensor", "PushBack", "PushBackBatch", "Scatter", "ScatterV2", "ScatterIntoExistingList", "SetItem", "Split")

@@ -82,7 +82,9 @@ def _why(
         case Reason.FORCED:
             return "forced by UNSAFE_FORCE_ALL"
         case Reason.BETWEEN:
-            return f"{title} and lies between AllowList ops; it leads to {_describe(painting, chain[-1])}{_through(painting, chain)}"
+            return (
+                f"{title} and lies between AllowList ops; it leads to {_describe(painting, chain[-1])}{_through(painting, chain)}"
+            )
         case Reason.FOLLOWS:
             return f"{title} and follows {_describe(painting, via)}"
         case Reason.BESIDE:

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..graph.dtypes import float32
 from ..graph.errors import PassError
+from ..graph.graph import Node
 from .clusters import ListCluster
 from .typegraph import ALLOW, CLEAR, DENY, GRAY, Array, TypeGraph
 
@@ -267,11 +268,12 @@ def paint_clear_beside_allow(painting: Painting) -> None:
     while stack:
         vertex = stack.pop()
         upwards = vertex >= count + shadows
+        origin = vertex if vertex < count else via[vertex]  # say which op it came from, not which shadow
         if not upwards:
             for other in out_edges[out_first[vertex] : out_first[vertex + 1]]:
                 if open_[other]:
                     open_[other] = 0
-                    via[other] = vertex
+                    via[other] = origin
                     found.append(other)
                     stack.append(other)
         if upwards or vertex < count:
@@ -281,15 +283,12 @@ def paint_clear_beside_allow(painting: Painting) -> None:
                     other += shadows
                 if open_[other]:
                     open_[other] = 0
-                    via[other] = vertex
+                    via[other] = origin
                     found.append(other)
                     stack.append(other)
     for vertex in found:
         if vertex < count:
-            origin = via[vertex]
-            while origin >= count:  # say which op it came from, not which shadow
-                origin = via[origin]
-            painting.via[vertex] = origin
+            painting.via[vertex] = via[vertex]
             painting.paint((vertex,), Reason.BESIDE)
 
 
@@ -380,20 +379,24 @@ def _variable_reads(graph: TypeGraph) -> Iterable[int]:
     """Identity of a reference variable, or Enter of such: changing what they read would change the variable's contract."""
     if not graph.with_op("Variable", "VariableV2"):
         return
-    readers = set()
+    known: dict[Node, bool] = {}
     for i in graph.with_op("Identity", "Enter"):
+        path = []
         node = graph.nodes[i]
-        source, seen = node, {node}
-        while source.op_type == "Enter" and source.inputs and source.inputs[0] is not None:
-            source = source.inputs[0].producer
-            if source in seen:
-                break
-            seen.add(source)
-        if source.op_type == "Identity" and source.inputs and source.inputs[0] is not None:
-            if source.inputs[0].producer.op_type in ("Variable", "VariableV2"):
-                readers.add(i)
-    for i in readers:
-        yield from graph.vertices_of(i)
+        while node.op_type == "Enter" and node not in known and (source := _first_producer(node)) is not None:
+            known[node] = False
+            path.append(node)
+            node = source
+        if node not in known:
+            source = _first_producer(node) if node.op_type == "Identity" else None
+            known[node] = source is not None and source.op_type in ("Variable", "VariableV2")
+        known.update(dict.fromkeys(path, known[node]))
+        if known[graph.nodes[i]]:
+            yield from graph.vertices_of(i)
+
+
+def _first_producer(node: Node) -> Node | None:
+    return node.inputs[0].producer if node.inputs and node.inputs[0] is not None else None
 
 
 def _reach(

@@ -160,7 +160,10 @@ class RewriteReport:
             lines.append(f"upgraded  {upgraded} FusedBatchNorm ops to versions that keep their statistics in float32")
         saved, unknown = self.bytes_saved()
         if saved:
-            lines.append(f"memory    {_bytes(saved)} less for the results of these nodes" + (f" ({unknown} of unknown size left out)" if unknown else ""))
+            lines.append(
+                f"memory    {_bytes(saved)} less for the results of these nodes"
+                + (f" ({unknown} of unknown size left out)" if unknown else "")
+            )
         rows = [row for row in self.by_op() if row[1]]
         if rows:
             lines += ["", f"{'op':<36} {self.target.name:>9} {'float32':>9}"]

@@ -8,7 +8,7 @@ Graphs have 100,000 nodes and this is Python, so facts that depend only on a nod
 out once per combination, in a :class:`_Profile`, and spread over the vertices by NumPy.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -50,7 +50,8 @@ class _Profile:
             allowed = isinstance(key, str) and schema is not None and schema.type_vars[key.partition("[")[0]].allows(target)
             able = allowed
             if allowed and node.domain == "tf":
-                assert schema is not None and isinstance(key, str)
+                assert schema is not None
+                assert isinstance(key, str)
                 able = tf.kernel_accepts(schema, device_type, types, node.attributes, key, target)
             self.allowed.append(allowed)
             self.able.append(able)
@@ -82,7 +83,7 @@ class TypeGraph:
         graph: Graph,
         target: DType,
         device_type: str,
-        colors: Mapping[str, int],
+        color_of: Callable[[str], int],
         frozen: Sequence[bool],
         overrides: Mapping[int, int],
     ) -> None:
@@ -92,7 +93,7 @@ class TypeGraph:
             graph: The graph; only read.
             target: The low dtype that is asked for.
             device_type: ``"GPU"`` or ``"CPU"``: whose kernels count.
-            colors: List color by op type.
+            color_of: List color of an op type.
             frozen: For every node of :attr:`nodes`, whether it must not be changed.
             overrides: List colors of single nodes, by index into :attr:`nodes`.
 
@@ -108,7 +109,7 @@ class TypeGraph:
         first = np.concatenate([[0], np.cumsum(sizes)])
         owner = np.repeat(np.arange(len(nodes)), sizes)
         local = np.arange(len(owner)) - first[owner]
-        node_color = np.array([colors.get(p.op_type, UNLISTED) for p in self.profiles], np.uint8)[profile]
+        node_color = np.array([color_of(p.op_type) for p in self.profiles], np.uint8)[profile]
         for i, code in overrides.items():
             node_color[i] = code
         zeros = np.zeros(len(results), np.uint8)
@@ -143,6 +144,7 @@ class TypeGraph:
                     self.profiles.append(_Profile(node, target, device_type))
             numbers.append(number)
         self._profile = np.array(numbers, np.int64)
+        self._numbers = numbers
 
     def _connect(self, first: Array, results: Sequence[Value]) -> None:
         """Fill in the edges: for each operand the producer's vertex and the consumer's."""
@@ -192,15 +194,16 @@ class TypeGraph:
 
     def vertex(self, value: Value) -> int:
         """Return the vertex that holds the dtype of a value."""
-        return self._where[value]
+        vertex: int = self._where[value]
+        return vertex
 
     def keys_of(self, node: int) -> tuple[str | DType | None, ...]:
         """Return the keys of the vertices of node number ``node``, as :meth:`key` does."""
-        return self.profiles[self._profile[node]].keys
+        return self.profiles[self._numbers[node]].keys
 
     def ports_of(self, node: int) -> tuple[Sequence[int], Sequence[int]]:
         """Return, for node number ``node``, the vertices of its operands and of its results, relative to its first."""
-        profile = self.profiles[self._profile[node]]
+        profile = self.profiles[self._numbers[node]]
         return profile.inputs, profile.outputs
 
     def with_op(self, *op_types: str) -> list[int]:
@@ -212,7 +215,8 @@ class TypeGraph:
         """Return, per vertex, whether its node has a quantized type."""
         rows = np.array([profile.quantized for profile in self.profiles] + [False], bool)
         owner = np.minimum(self.owner, len(self.nodes))
-        return rows[np.append(self._profile, len(self.profiles))][owner]
+        found: Array = rows[np.append(self._profile, len(self.profiles))][owner]
+        return found
 
     def vertices_of(self, node: int) -> range:
         """Return the vertices of node number ``node``."""

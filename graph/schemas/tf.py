@@ -9,6 +9,7 @@ the others it holds which type attributes some kernel accepts as half or bfloat1
 import functools
 import gzip
 import json
+import struct
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from typing import Any
@@ -84,7 +85,9 @@ def _default(kind: str, value: Any) -> Any:
         return value.encode()
     if kind == "shape":
         return Shape(value)
-    return float(value) if kind == "float" else value
+    if kind == "float":  # files hold float32, so that an explicit default equals this one
+        return struct.unpack("f", struct.pack("f", value))[0]
+    return value
 
 
 @functools.cache
@@ -121,17 +124,18 @@ def kernel_accepts(
     values: dict[str, set[str]] = {}
     for name, current in types.items():
         values.setdefault(name.partition("[")[0], set()).add(dtype.name if name == key else current.name)
-    for rows in (table.get(device_type, ()), table.get("DEFAULT", ())):
-        for row in rows:
-            if all(_constraint_met(schema, name, allowed, values, attributes) for name, allowed in row.items()):
-                return True
+    for name in kernel_strings().get(schema.op_type, ()):
+        value = attributes.get(name, schema.default(name))
+        values[name] = {value.decode(errors="replace")} if isinstance(value, bytes) else set()
+    wanted = frozenset((name, value) for name, found in values.items() for value in found)
+    return _some_row_accepts(schema.op_type, device_type, wanted)
+
+
+@functools.lru_cache(maxsize=65536)
+def _some_row_accepts(op_type: str, device_type: str, values: frozenset[tuple[str, str]]) -> bool:
+    """Whether a registered kernel of the op meets every value its constraints speak of."""
+    table = _data()["kernels"][op_type]
+    for row in (*table.get(device_type, ()), *table.get("DEFAULT", ())):
+        if all(value in row[name] for name, value in values if name in row) and row.keys() <= {name for name, _ in values}:
+            return True
     return False
-
-
-def _constraint_met(
-    schema: OpSchema, name: str, allowed: list[str], values: Mapping[str, set[str]], attributes: Mapping[str, Any]
-) -> bool:
-    if name in schema.type_vars:
-        return values.get(name, set()).issubset(allowed)
-    value = attributes.get(name, schema.default(name))
-    return isinstance(value, bytes) and value.decode(errors="replace") in allowed

@@ -56,7 +56,7 @@ def read_cases(folder: Path) -> Iterator[Case]:
     invalid_file = folder / "tf_invalid.json"
     invalid = {row["id"] for row in json.loads(invalid_file.read_text())} if invalid_file.exists() else set()
     for file in sorted(folder.glob("*.jsonl.gz")):
-        for line in gzip.open(file, "rt", encoding="utf-8"):
+        for line in gzip.decompress(file.read_bytes()).decode().splitlines():
             row = json.loads(line)
             pb = folder / row["pb"] if row.get("pb") else None
             yield Case(
@@ -226,7 +226,9 @@ def run_case(case: Case) -> list[str]:
         save(result.graph, file)
         after = load(file, outputs=case.fetch)
     if not case.tf_valid:
-        return [] if result.report.notes else ["TensorFlow's result is invalid here, but the report does not say how ours differs"]
+        return (
+            [] if result.report.notes else ["TensorFlow's result is invalid here, but the report does not say how ours differs"]
+        )
     differences = compare(before, after, case.expect)
     for name, expect in (case.expect.get("functions") or {}).items():
         if expect.get("removed"):
@@ -334,7 +336,9 @@ def _compare_controls(before: Graph, after: Graph, expect: dict[str, Any]) -> li
         if not node.controls or not after.has_node(node.name):
             continue
         now = {source.name for source in after.node(node.name).controls}
-        for name in {source.name for source in node.controls}:
-            if (name in now) == ((node.name, f"^{name}") in removed):
-                differences.append(f"{node.name}: control input ^{name} {'kept' if name in now else 'dropped'}")
+        differences += [
+            f"{node.name}: control input ^{name} {'kept' if name in now else 'dropped'}"
+            for name in {source.name for source in node.controls}
+            if (name in now) == ((node.name, f"^{name}") in removed)
+        ]
     return differences

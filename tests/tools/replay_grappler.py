@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from goldens import read_cases, run_case  # noqa: E402  (the tools' folder is not a package)
+from goldens import read_cases, run_case
 
 
 def main() -> int:
@@ -31,7 +31,7 @@ def main() -> int:
             continue
         try:
             differences = run_case(case)
-        except Exception:
+        except Exception:  # noqa: BLE001  (a crash is a difference; go on with the next case)
             differences = [traceback.format_exc()]
         total[case.kind] += 1
         equal[case.kind] += not differences
@@ -42,7 +42,9 @@ def main() -> int:
                 print("   ", line)
     for kind in total:
         print(f"{kind}: {equal[kind]} of {total[kind]} cases agree")
-    print(f"{sum(equal.values())} passed, {sum(total.values()) - sum(equal.values())} failed in {time.perf_counter() - start:.0f} s")
+    print(
+        f"{sum(equal.values())} passed, {sum(total.values()) - sum(equal.values())} failed in {time.perf_counter() - start:.0f} s"
+    )
     if not total:
         print(f"No cases in {arguments.folder}.", file=sys.stderr)
     return 0 if total and total == equal else 1
