@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from ampgraph.graph import GraphError
 from ampgraph.graph.infer import infer_shapes
 from ampgraph.graph.text import parse_graph

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from ampgraph.graph import Graph, Node
 from ampgraph.graph.formats.files import load, save
 from ampgraph.graph.text import parse_graph

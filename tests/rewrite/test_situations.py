@@ -7,6 +7,7 @@ import re
 import textwrap
 
 import pytest
+
 from ampgraph.graph.text import parse_graph
 from ampgraph.rewrite import Policy, auto_mixed_precision
 
