@@ -59,11 +59,13 @@ def load(
         raise
 
 
-def save(graph: Graph, path: str | os.PathLike[str], *, format: str | None = None, overwrite: bool | None = None) -> None:
+def save(
+    graph: Graph | Sequence[Graph], path: str | os.PathLike[str], *, format: str | None = None, overwrite: bool | None = None
+) -> None:
     """Save a graph. The file (or folder) appears complete or not at all; an older one survives errors.
 
     Args:
-        graph: The graph.
+        graph: The graph; or, for a SavedModel with several meta graphs, all that shall replace the old ones.
         path: As for :func:`load`. A path without suffix means a SavedModel if the graph came from one.
         format: One of :data:`FORMATS`, whatever the suffix says.
         overwrite: Whether something may be replaced; None replaces files but no folders.
@@ -77,8 +79,10 @@ def save(graph: Graph, path: str | os.PathLike[str], *, format: str | None = Non
         if kind == "saved_model":
             from .saved_model import write_saved_model
 
-            write_saved_model(graph, path, overwrite=bool(overwrite))
+            write_saved_model([graph] if isinstance(graph, Graph) else graph, path, overwrite=bool(overwrite))
             return
+        if not isinstance(graph, Graph):
+            raise FormatError(f"Format {kind!r} holds one graph. Received: {len(graph)} graphs")
         if path.is_dir():
             raise FormatError(f"The target is a folder; format {kind!r} is a file.")
         if overwrite is False and path.exists():

@@ -43,13 +43,7 @@ def read_saved_model(folder: Path, *, outputs: Sequence[str] | None = None, tags
     """
     from .tf_read import choose_outputs, preserve, read_message
 
-    found = [name for name in _NAMES if (folder / name).is_file()]
-    if not found:
-        raise FormatError(
-            "The folder holds no saved_model.pb, so it is not a SavedModel. Name the folder that directly contains it."
-        )
-    text = _NAMES[found[0]]
-    proto = parse("SavedModel", (folder / found[0]).read_bytes(), text)
+    proto, text = _read_message(folder)
     index = _choose(proto, tags)
     meta = proto.meta_graphs[index]
     labels, values = _signature_outputs(meta)
@@ -60,6 +54,26 @@ def read_saved_model(folder: Path, *, outputs: Sequence[str] | None = None, tags
     preserve(graph, [name for name in map(_node_name, _referred(meta)) if name in names])
     graph.meta = GraphMeta(graph.meta.template, graph.meta.spelling, Source(Path(os.path.realpath(folder)), proto, index, text))
     return graph
+
+
+def tag_sets(folder: Path) -> list[tuple[str, ...]]:
+    """Return the tags of every meta graph of a SavedModel; a model with one is the rule.
+
+    Raises:
+        FormatError: If the folder is no SavedModel or it is damaged.
+    """
+    return [tuple(meta.meta_info_def.tags) for meta in _read_message(folder)[0].meta_graphs]
+
+
+def _read_message(folder: Path) -> tuple[Any, bool]:
+    """Return the ``SavedModel`` message of a folder, and whether it was in text form."""
+    found = [name for name in _NAMES if (folder / name).is_file()]
+    if not found:
+        raise FormatError(
+            "The folder holds no saved_model.pb, so it is not a SavedModel. Name the folder that directly contains it."
+        )
+    text = _NAMES[found[0]]
+    return parse("SavedModel", (folder / found[0]).read_bytes(), text), text
 
 
 def _choose(proto: Any, tags: Sequence[str] | None) -> int:
@@ -126,31 +140,36 @@ def _node_name(name: str) -> str:
     return name.removeprefix("^").partition(":")[0]
 
 
-def write_saved_model(graph: Graph, target: Path, *, overwrite: bool = False) -> None:
-    """Write the SavedModel that ``graph`` was read from, with the graph replaced, to another folder.
+def write_saved_model(graphs: Sequence[Graph], target: Path, *, overwrite: bool = False) -> None:
+    """Write the SavedModel that the graphs were read from, with these graphs replaced, to another folder.
 
     Variables, assets and everything else are copied, except ``fingerprint.pb``, a hash of the old graph. The folder appears
     complete or not at all.
 
     Args:
-        graph: A graph from :func:`read_saved_model`, or a rewritten copy of one.
+        graphs: Graphs from :func:`read_saved_model` of one folder, or rewritten copies of them; meta graphs that none of
+            them came from stay as they are.
         target: Folder to create.
         overwrite: Whether ``target`` may be an existing SavedModel, which is then replaced.
 
     Raises:
-        FormatError: If the graph did not come from a SavedModel, the target is taken or overlaps the source, the source
+        FormatError: If the graphs did not come from one SavedModel, the target is taken or overlaps the source, the source
             holds links out of its folder, or a file cannot be read or written.
     """
-    source = graph.meta.saved_model if isinstance(graph.meta, GraphMeta) else None
+    sources = [graph.meta.saved_model if isinstance(graph.meta, GraphMeta) else None for graph in graphs]
+    source = sources[0] if sources else None
     if not isinstance(source, Source):
         raise FormatError("Only a graph that was loaded from a SavedModel can be saved as one. Save as .pb instead.")
+    if not all(isinstance(other, Source) and other.folder == source.folder for other in sources):
+        raise FormatError("Graphs that are saved together must have been loaded from the same SavedModel.")
     target = Path(os.path.realpath(target))
     if target == source.folder or source.folder in target.parents or target in source.folder.parents:
         raise FormatError(f"The target overlaps the SavedModel {source.folder} that the graph came from. Name another folder.")
     _check_free(target, overwrite)
     proto = type(source.proto)()
     proto.CopyFrom(source.proto)
-    proto.meta_graphs[source.index].graph_def.CopyFrom(write_graph_def(graph))
+    for graph in graphs:
+        proto.meta_graphs[graph.meta.saved_model.index].graph_def.CopyFrom(write_graph_def(graph))
     data = serialize(proto, text=source.text)
     temporary = _sibling(target)
     try:

@@ -160,3 +160,15 @@ def _write_saved_model(folder: Path) -> None:
     (folder / "variables").mkdir(parents=True)
     (folder / "variables" / "data").write_bytes(b"weights")
     (folder / "saved_model.pb").write_bytes(proto.SerializeToString())
+
+
+def test_every_meta_graph_of_a_saved_model_is_rewritten(run: Run, tmp_path: Path) -> None:
+    from tests.graph.formats.test_saved_model import two_meta_graphs
+
+    source = two_meta_graphs(tmp_path / "two")
+    assert run("rewrite", source, "-o", tmp_path / "half").stdout.count("now compute in float16") == 2
+    for tags in (["serve"], ["serve", "train"]):
+        graph = ag.load(tmp_path / "half", tags=tags)
+        bodies = (graph, *graph.functions.values())
+        assert any(str(node.types.get("T")) == "float16" for body in bodies for node in body.nodes)
+    assert len(json.loads(run("rewrite", source, "-o", tmp_path / "again", "--json").stdout)) == 2

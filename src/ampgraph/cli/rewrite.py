@@ -7,7 +7,7 @@ import click
 from ampgraph.cli.options import Settings, rewrite_options
 from ampgraph.cli.output import print_json
 from ampgraph.cli.program import Command
-from ampgraph.cli.streams import Source, format_of, format_option, source_options, write_data, write_graph
+from ampgraph.cli.streams import Source, format_of, format_option, source_options, write_data, write_graphs
 
 
 @click.command(cls=Command)
@@ -37,14 +37,16 @@ def rewrite(
         raise click.UsageError("Stdout takes the graph (-o -), so the report needs a file: --report FILE.")
     settings.policy()
     format = format_of(out, to, source)
-    graph = source.load()
-    result = settings.rewrite(graph)
-    write_graph(result.graph, out, format, overwrite=overwrite)
-    found = result.report
+    graphs = source.load_all()
+    results = [settings.rewrite(graph) for graph in graphs]
+    write_graphs([result.graph for result in results], out, format, overwrite=overwrite)
+    found = [result.report.json() for result in results] if as_json or report is not None else []
+    data = found[0] if len(found) == 1 else found
     if report is not None:
-        write_data(json.dumps(found.json(), ensure_ascii=False, indent=1).encode() + b"\n", report)
+        write_data(json.dumps(data, ensure_ascii=False, indent=1).encode() + b"\n", report)
     if as_json:
-        print_json(found.json())
+        print_json(data)
     elif report != "-":
+        texts = [result.report.text() for result in results]
         written = "" if out == "-" else f"\nwritten   {out}"
-        click.echo(found.text() + written, err=out == "-")
+        click.echo("\n\n".join(texts) + written, err=out == "-")

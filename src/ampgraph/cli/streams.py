@@ -56,6 +56,23 @@ class Source:
                 return self._load_stdin()
             return load(self.path, format=self.format, outputs=self.outputs or None, tags=self.tags or None)
 
+    def load_all(self) -> "list[Graph]":
+        """Read every meta graph of a SavedModel for which no tags were given; else the one graph there is.
+
+        Raises:
+            FormatError, GraphError: If that is not possible.
+        """
+        from pathlib import Path
+
+        from ampgraph.graph.formats.files import find_format
+        from ampgraph.graph.formats.saved_model import tag_sets
+
+        folder = Path(self.path)
+        if self.path == "-" or self.tags or not folder.is_dir() or find_format(folder, self.format) != "saved_model":
+            return [self.load()]
+        sets = tag_sets(folder)
+        return [dataclasses.replace(self, tags=tags).load() for tags in sets] if len(sets) > 1 else [self.load()]
+
     def _load_stdin(self) -> "Graph":
         from ampgraph.graph.errors import AmpgraphError
         from ampgraph.graph.formats.files import decode, read_bytes
@@ -142,15 +159,15 @@ def format_of(out: str, format: str | None, source: Source) -> str:
     return find_format(Path(out), format, writing=True)
 
 
-def write_graph(graph: "Graph", out: str, format: str, *, overwrite: bool = False) -> None:
-    """Write a graph to a file, folder or stdout; a file appears complete or not at all."""
+def write_graphs(graphs: "list[Graph]", out: str, format: str, *, overwrite: bool = False) -> None:
+    """Write a graph (or all of a SavedModel) to a file, folder or stdout; it appears complete or not at all."""
     from ampgraph.graph.formats.files import encode, save
 
     if out != "-":
         with progress(f"writing {out}"):
-            save(graph, out, format=format, overwrite=overwrite or None)
+            save(graphs if len(graphs) > 1 else graphs[0], out, format=format, overwrite=overwrite or None)
         return
-    write_data(encode(graph, format), out)
+    write_data(encode(graphs[0], format), out)
 
 
 def write_data(data: bytes, out: str) -> None:

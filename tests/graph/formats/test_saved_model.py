@@ -9,6 +9,7 @@ import pytest
 
 from ampgraph.graph import FormatError, Graph, find_dtype
 from ampgraph.graph.formats.files import load, save
+from ampgraph.graph.formats.saved_model import tag_sets
 from ampgraph.graph.formats.tensorflow import parse, serialize
 
 MODEL = Path(__file__).parents[2] / "data" / "formats" / "saved_model"
@@ -227,3 +228,30 @@ def test_tensorflow_runs_what_was_saved(tmp_path: Path) -> None:
     x = tf.ones([1, 4])
     before, after = (tf.saved_model.load(str(folder)).signatures["serving_default"](x=x) for folder in (MODEL, tmp_path / "out"))
     assert before["y"].numpy().tolist() == after["y"].numpy().tolist()
+
+
+def two_meta_graphs(folder: Path) -> Path:
+    """Make a SavedModel whose graph stands there twice, for serving and for training."""
+    shutil.copytree(MODEL, folder)
+    proto = message_of(folder)
+    other = proto.meta_graphs.add()
+    other.CopyFrom(proto.meta_graphs[0])
+    other.meta_info_def.tags.append("train")
+    (folder / "saved_model.pb").write_bytes(serialize(proto))
+    return folder
+
+
+def test_all_meta_graphs_can_be_replaced_at_once(tmp_path: Path) -> None:
+    source = two_meta_graphs(tmp_path / "two")
+    assert tag_sets(source) == [("serve",), ("serve", "train")]
+    graphs = [load(source, tags=tags) for tags in tag_sets(source)]
+    for graph in graphs:
+        graph.add("NoOp", name="marker")
+    save(graphs, tmp_path / "both")
+    assert [load(tmp_path / "both", tags=tags).has_node("marker") for tags in tag_sets(source)] == [True, True]
+    save(graphs[1], tmp_path / "second")
+    assert [load(tmp_path / "second", tags=tags).has_node("marker") for tags in tag_sets(source)] == [False, True]
+    with pytest.raises(FormatError, match="must have been loaded from the same SavedModel"):
+        save([graphs[0], load(MODEL)], tmp_path / "mixed")
+    with pytest.raises(FormatError, match="holds one graph. Received: 2 graphs"):
+        save(graphs, tmp_path / "both.pb")
