@@ -46,6 +46,8 @@ def load(
     path = Path(path)
     try:
         kind = find_format(path, format)
+        if format is None and path.name in ("saved_model.pb", "saved_model.pbtxt"):
+            raise FormatError(f"This file is one part of a SavedModel. Name its folder instead: {path.parent}")
         if kind == "saved_model":
             from .saved_model import read_saved_model
 
@@ -66,20 +68,23 @@ def save(
 
     Args:
         graph: The graph; or, for a SavedModel with several meta graphs, all that shall replace the old ones.
-        path: As for :func:`load`. A path without suffix means a SavedModel if the graph came from one.
+        path: As for :func:`load`. A path that ends in ``/`` or has no suffix means a SavedModel; one with an unknown suffix
+            too, if the graph came from one.
         format: One of :data:`FORMATS`, whatever the suffix says.
         overwrite: Whether something may be replaced; None replaces files but no folders.
 
     Raises:
         FormatError: If the format cannot hold the graph, the suffix is unknown or the target cannot be written.
     """
-    path = Path(path)
+    graphs = [graph] if isinstance(graph, Graph) else graph
+    from_folder = any(getattr(part.meta, "saved_model", None) for part in graphs)
     try:
-        kind = find_format(path, format, writing=True)
+        kind = find_format(path, format, writing=True, from_folder=from_folder)
+        path = Path(path)
         if kind == "saved_model":
             from .saved_model import write_saved_model
 
-            write_saved_model([graph] if isinstance(graph, Graph) else graph, path, overwrite=bool(overwrite))
+            write_saved_model(graphs, path, overwrite=bool(overwrite))
             return
         if not isinstance(graph, Graph):
             raise FormatError(f"Format {kind!r} holds one graph. Received: {len(graph)} graphs")
@@ -96,11 +101,20 @@ def save(
         raise
 
 
-def find_format(path: Path, format: str | None = None, *, writing: bool = False) -> str:
+def find_format(
+    path: str | os.PathLike[str], format: str | None = None, *, writing: bool = False, from_folder: bool = False
+) -> str:
     """Return which of :data:`FORMATS` a path means.
+
+    Args:
+        path: File or folder; to read it must exist.
+        format: The answer, if known.
+        writing: Whether the path is to be written.
+        from_folder: Whether what is written came from a SavedModel.
 
     Raises:
         FormatError: If the suffix says nothing, or ``format`` is unknown.
+        OSError: If there is nothing to read.
     """
     if format is not None:
         if format not in FORMATS:
@@ -108,14 +122,20 @@ def find_format(path: Path, format: str | None = None, *, writing: bool = False)
                 f"Unknown format {format!r}; it must be one of {', '.join(FORMATS)}.{did_you_mean(format, FORMATS)}"
             )
         return format
+    if writing and os.fspath(path).endswith(("/", os.sep)):
+        return "saved_model"
+    path = Path(path)
+    if not writing:
+        path.stat()
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     if suffix in _SUFFIXES and not (path.is_dir() and not writing):
         return _SUFFIXES[suffix]
-    if path.is_dir() or (writing and not suffix):
+    if path.is_dir() or (writing and (from_folder or not suffix)):
         return "saved_model"
+    option = "--to" if writing else "--from"
     raise FormatError(
         f"The suffix {suffix!r} is of no known format. Known are {', '.join(_SUFFIXES)} (each also with .gz) and SavedModel "
-        "folders; or say the format."
+        f"folders. To say the format: {option} on the command line, format=… in Python, one of {', '.join(FORMATS)}."
     )
 
 
@@ -123,8 +143,10 @@ def decode(data: bytes, kind: str, *, outputs: Sequence[str] | None = None) -> G
     """Read the bytes of a file (not compressed) of any format but ``"saved_model"``.
 
     Raises:
-        FormatError, GraphError: If they make no sense.
+        FormatError, GraphError: If there are none or they make no sense.
     """
+    if not data:
+        raise FormatError("The file is empty.")
     if kind in ("pb", "pbtxt"):
         from .tensorflow import read_graph_def
 

@@ -41,28 +41,35 @@ def read_saved_model(folder: Path, *, outputs: Sequence[str] | None = None, tags
     Raises:
         FormatError: If the folder is no SavedModel, it is damaged, or the tags do not choose one meta graph.
     """
+    proto, text = _read_message(folder)
+    return _read_meta_graph(Source(Path(os.path.realpath(folder)), proto, _choose(proto, tags), text), outputs)
+
+
+def read_saved_models(folder: Path, *, outputs: Sequence[str] | None = None) -> list[Graph]:
+    """Read the graphs of all meta graphs of a SavedModel, in the order of the file, as :func:`read_saved_model` reads one.
+
+    Raises:
+        FormatError: If the folder is no SavedModel, it is damaged, or it holds no meta graph.
+    """
+    proto, text = _read_message(folder)
+    if not proto.meta_graphs:
+        raise FormatError("The SavedModel holds no meta graph.")
+    real = Path(os.path.realpath(folder))
+    return [_read_meta_graph(Source(real, proto, index, text), outputs) for index in range(len(proto.meta_graphs))]
+
+
+def _read_meta_graph(source: Source, outputs: Sequence[str] | None) -> Graph:
     from .tf_read import choose_outputs, preserve, read_message
 
-    proto, text = _read_message(folder)
-    index = _choose(proto, tags)
-    meta = proto.meta_graphs[index]
+    meta = source.proto.meta_graphs[source.index]
     labels, values = _signature_outputs(meta)
     graph = read_message(meta.graph_def, outputs=outputs if outputs is not None else [] if values else None)
     if outputs is None and values:
         choose_outputs(graph, values, labels)
     names = {node.name for node in graph.nodes}
     preserve(graph, [name for name in map(_node_name, _referred(meta)) if name in names])
-    graph.meta = GraphMeta(graph.meta.template, graph.meta.spelling, Source(Path(os.path.realpath(folder)), proto, index, text))
+    graph.meta = GraphMeta(graph.meta.template, graph.meta.spelling, source)
     return graph
-
-
-def tag_sets(folder: Path) -> list[tuple[str, ...]]:
-    """Return the tags of every meta graph of a SavedModel; a model with one is the rule.
-
-    Raises:
-        FormatError: If the folder is no SavedModel or it is damaged.
-    """
-    return [tuple(meta.meta_info_def.tags) for meta in _read_message(folder)[0].meta_graphs]
 
 
 def _read_message(folder: Path) -> tuple[Any, bool]:

@@ -144,6 +144,8 @@ def test_a_saved_model_becomes_a_saved_model(run: Run, tmp_path: Path) -> None:
     assert dtypes(out)["h"] == "bfloat16"
     assert "cannot go to stdout" in run("rewrite", source, "-o", "-", code=2).stderr
     assert run("rewrite", source, "-o", "-", "--to", "text").stdout.startswith("graph")
+    run("rewrite", source, "-o", tmp_path / "model.fp16")
+    assert dtypes(tmp_path / "model.fp16") == LOW
     assert "Tags must choose" in run("rewrite", source, "-o", tmp_path / "other", "--tags", "train", code=1).stderr
 
 

@@ -64,14 +64,23 @@ class Source:
         """
         from pathlib import Path
 
-        from ampgraph.graph.formats.files import find_format
-        from ampgraph.graph.formats.saved_model import tag_sets
+        from ampgraph.graph.errors import AmpgraphError
+        from ampgraph.graph.formats.saved_model import read_saved_models
 
-        folder = Path(self.path)
-        if self.path == "-" or self.tags or not folder.is_dir() or find_format(folder, self.format) != "saved_model":
+        if self.tags or not self.is_saved_model():
             return [self.load()]
-        sets = tag_sets(folder)
-        return [dataclasses.replace(self, tags=tags).load() for tags in sets] if len(sets) > 1 else [self.load()]
+        with progress(f"reading {self.name}"):
+            try:
+                return read_saved_models(Path(self.path), outputs=self.outputs or None)
+            except AmpgraphError as error:
+                error.args = (f"{self.path}: {error}",)
+                raise
+
+    def is_saved_model(self) -> bool:
+        """Whether it is the folder of a SavedModel."""
+        from pathlib import Path
+
+        return self.path != "-" and self.format in (None, "saved_model") and Path(self.path).is_dir()
 
     def _load_stdin(self) -> "Graph":
         from ampgraph.graph.errors import AmpgraphError
@@ -145,18 +154,16 @@ def format_of(out: str, format: str | None, source: Source) -> str:
 
     Raises:
         FormatError: If the suffix says nothing.
+        OSError: If there is no source.
     """
-    from pathlib import Path
-
     from ampgraph.graph.formats.files import find_format
 
     if out != "-":
-        return find_format(Path(out), format, writing=True)
-    if format is None:
-        format = source.format or (find_format(Path(source.path)) if source.path != "-" else "pb")
+        return find_format(out, format, writing=True, from_folder=source.is_saved_model())
+    format = format or source.format or (find_format(source.path) if source.path != "-" else "pb")
     if format == "saved_model":
         raise ArgumentError("A SavedModel is a folder and cannot go to stdout. Choose another format with --to.")
-    return find_format(Path(out), format, writing=True)
+    return format
 
 
 def write_graphs(graphs: "list[Graph]", out: str, format: str, *, overwrite: bool = False) -> None:

@@ -56,7 +56,10 @@ def test_real_model_through_a_file(tmp_path: Path) -> None:
     [
         ("a.pb", None, r"a\.pb cannot be read: No such file"),
         ("a.onn", b"", r"a\.onn: The suffix '\.onn' is of no known format. Known are \.pb, "),
-        ("a", b"", "The suffix '' is of no known format"),
+        ("a", b"", "The suffix '' is of no known format.* --from on the command line"),
+        ("a.onn", None, r"a\.onn cannot be read: No such file or directory"),
+        ("a.pb", b"", r"a\.pb: The file is empty"),
+        ("a.pb.gz", gzip.compress(b""), r"a\.pb\.gz: The file is empty"),
         ("a.pb", b"\xff\xff", r"a\.pb: This is not a GraphDef in protobuf's binary form"),
         ("a.pbtxt", b"node {", r"a\.pbtxt: This is not a GraphDef in protobuf's text form"),
         ("a.pbtxt", b"\xff", "This is not a GraphDef in protobuf's text form"),
@@ -154,7 +157,7 @@ def test_unwritable_targets(tmp_path: Path) -> None:
     (tmp_path / "a.pb").write_bytes(b"old")
     with pytest.raises(FormatError, match=r"a\.pb: The file already exists"):
         save(graph(), tmp_path / "a.pb", overwrite=False)
-    with pytest.raises(FormatError, match=r"The suffix '\.onn' is of no known format"):
+    with pytest.raises(FormatError, match=r"The suffix '\.onn' is of no known format.* --to on the command line"):
         save(graph(), tmp_path / "a.onn")
 
 

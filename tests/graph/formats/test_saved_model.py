@@ -9,7 +9,7 @@ import pytest
 
 from ampgraph.graph import FormatError, Graph, find_dtype
 from ampgraph.graph.formats.files import load, save
-from ampgraph.graph.formats.saved_model import tag_sets
+from ampgraph.graph.formats.saved_model import read_saved_models
 from ampgraph.graph.formats.tensorflow import parse, serialize
 
 MODEL = Path(__file__).parents[2] / "data" / "formats" / "saved_model"
@@ -133,6 +133,37 @@ def test_text_form(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("tags", [[], ["serve"]])
+def test_meta_graphs_whose_tags_do_not_tell_them_apart(tmp_path: Path, tags: list[str]) -> None:
+    source = two_meta_graphs(tmp_path / "two")
+    proto = message_of(source)
+    for meta in proto.meta_graphs:
+        meta.meta_info_def.tags[:] = tags
+    store(source, proto)
+    graphs = read_saved_models(source, outputs=["saver_filename"])
+    assert [graph.output_names for graph in graphs] == [["saver_filename"]] * 2
+    graphs[1].add("NoOp", name="marker")
+    save(graphs, tmp_path / "out")
+    assert [graph.has_node("marker") for graph in read_saved_models(tmp_path / "out")] == [False, True]
+    proto.ClearField("meta_graphs")
+    store(source, proto)
+    with pytest.raises(FormatError, match="The SavedModel holds no meta graph"):
+        read_saved_models(source)
+
+
+@pytest.mark.parametrize("name", ["out", "out.fp16", "out.v1/", "out.pb/"])
+def test_folders_may_have_dots_in_their_names(tmp_path: Path, name: str) -> None:
+    save(load(MODEL), f"{tmp_path}/{name}")
+    assert len(load(tmp_path / name)) == len(load(MODEL))
+
+
+def test_the_file_in_the_folder_is_not_the_model(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=f"saved_model.pb: This file is one part of a SavedModel.*: {MODEL}$"):
+        load(MODEL / "saved_model.pb")
+    save(Graph("g"), tmp_path / "saved_model.pb", format="text")
+    assert len(load(tmp_path / "saved_model.pb", format="text")) == 0
+
+
 def test_no_saved_model(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=f"{tmp_path}: The folder holds no saved_model.pb"):
         load(tmp_path)
@@ -243,14 +274,14 @@ def two_meta_graphs(folder: Path) -> Path:
 
 def test_all_meta_graphs_can_be_replaced_at_once(tmp_path: Path) -> None:
     source = two_meta_graphs(tmp_path / "two")
-    assert tag_sets(source) == [("serve",), ("serve", "train")]
-    graphs = [load(source, tags=tags) for tags in tag_sets(source)]
+    graphs = read_saved_models(source)
+    both = (["serve"], ["serve", "train"])
     for graph in graphs:
         graph.add("NoOp", name="marker")
     save(graphs, tmp_path / "both")
-    assert [load(tmp_path / "both", tags=tags).has_node("marker") for tags in tag_sets(source)] == [True, True]
+    assert [load(tmp_path / "both", tags=tags).has_node("marker") for tags in both] == [True, True]
     save(graphs[1], tmp_path / "second")
-    assert [load(tmp_path / "second", tags=tags).has_node("marker") for tags in tag_sets(source)] == [False, True]
+    assert [load(tmp_path / "second", tags=tags).has_node("marker") for tags in both] == [False, True]
     with pytest.raises(FormatError, match="must have been loaded from the same SavedModel"):
         save([graphs[0], load(MODEL)], tmp_path / "mixed")
     with pytest.raises(FormatError, match=r"holds one graph\. Received: 2 graphs"):
