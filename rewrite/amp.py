@@ -6,22 +6,25 @@ the painting; verify again. Nothing is decided across a call: function bodies ke
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..graph.collector import paused_collector
 from ..graph.dtypes import DType, float32
-from ..graph.errors import PassError, VerifyError
+from ..graph.errors import GraphError, PassError, PolicyError, VerifyError, did_you_mean
 from ..graph.graph import Graph, Node
+from ..graph.schema import Signature
 from ..graph.schemas import find_schema
+from ..graph.schemas.tf import op_types
 from ..graph.types import FunctionRef, Placeholder
 from ..graph.verify import verify
 from .casts import apply, emulate
+from .cleanup import drop_needless_casts
 from .clusters import ListBodies, find_list_clusters
 from .paint import Painting, paint
 from .policy import Policy
 from .report import BodyReport, RewriteReport
-from .typegraph import CODES, TypeGraph
+from .typegraph import CODES, UNLISTED, TypeGraph
 
 #: Ops whose statistics share the type of the data, and the versions that keep them apart.
 _UPGRADES = {"FusedBatchNorm": "FusedBatchNormV2", "FusedBatchNormGrad": "FusedBatchNormGradV2"}
@@ -73,6 +76,11 @@ def auto_mixed_precision(graph: Graph, policy: Policy | None = None, **settings:
         >>> result.modified, result.graph.node("y").types
         (True, {'T': float16})
     """
+    if not isinstance(graph, Graph):
+        raise GraphError(f"auto_mixed_precision takes a Graph; load a file with ampgraph.load. Received: {graph!r}")
+    fields = [field.name for field in dataclasses.fields(Policy)]
+    if unknown := next((name for name in settings if name not in fields), None):
+        raise PolicyError(f"A policy has no field {unknown!r}; it has {', '.join(fields)}.{did_you_mean(unknown, fields)}")
     policy = dataclasses.replace(policy or Policy(), **settings)
     verify(graph)
     result = convert(graph, policy)
@@ -88,10 +96,11 @@ def auto_mixed_precision(graph: Graph, policy: Policy | None = None, **settings:
 
 def convert(graph: Graph, policy: Policy) -> RewriteResult:
     """Do what :func:`auto_mixed_precision` does, without verifying before and after."""
-    scope = _Scope(graph, policy)
+    scope = _Scope(policy)
     report = RewriteReport(policy, scope.lists)
     if policy.obstacle:
         report.notes.append(f"nothing was rewritten. {policy.obstacle}")
+        report.bodies = [BodyReport(name, body, skipped=policy.obstacle) for name, body in _bodies(graph).items()]
         return RewriteResult(graph, False, report)
     with paused_collector():
         copy = graph.copy()
@@ -100,23 +109,28 @@ def convert(graph: Graph, policy: Policy) -> RewriteResult:
         for name, body in bodies.items():
             report.bodies.append(_convert_body(name, body, scope, lists_in_bodies, report.notes))
         report.bodies += [
-            BodyReport(name, len(body), skipped="nothing in the main graph calls it")
+            BodyReport(name, body, skipped="nothing in the main graph calls it")
             for name, body in copy.functions.items()
             if name not in bodies
         ]
-    report.notes += scope.unused(bodies.values())
+    report.notes += scope.unused([graph, *graph.functions.values()])
+    report.notes = list(dict.fromkeys(report.notes))
     return RewriteResult(copy if report.modified else graph, report.modified, report)
+
+
+def _bodies(graph: Graph) -> dict[str, Graph]:
+    """Return the main graph under the empty name, and the functions under theirs."""
+    return {"": graph, **graph.functions}
 
 
 class _Scope:
     """The policy, worked out for one rewrite."""
 
-    def __init__(self, graph: Graph, policy: Policy) -> None:
+    def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.exact = policy.preset == "grappler"
-        self.target: DType = policy.low
-        self.device_type = policy.target.type.upper()
-        self.preserved = {*policy.preserve, *graph.attributes.get("preserved", ())}
+        self.low: DType = policy.low
+        self.device_type = policy.device_type.upper()
         self.overrides = policy.overrides()
         self.lists = policy.lists()
         self.placement = functools.cache(self._placement)
@@ -125,8 +139,9 @@ class _Scope:
         """Return why nodes with this device string may not change, or an empty string."""
         if self.policy.may_change(device):
             return ""
-        if not self.policy.cluster.is_on(device, self.policy.target.type):
-            return f"it is placed on {device or self.policy.cluster.default_device.name}, not on a {self.device_type}"
+        devices = self.policy.devices
+        if not devices.is_on(device, self.device_type):
+            return f"it is placed on {device or devices.default_device.name}, not on a {self.device_type}"
         return "its GPU has compute capability below 7.0"
 
     def color_of(self, op_type: str) -> int:
@@ -149,7 +164,10 @@ class _Scope:
     def frozen(self, body: Graph) -> dict[Node, str]:
         """Return the nodes of ``body`` that must not be changed, wherever they are placed, and why."""
         reasons: dict[Node, str] = {}
-        preserved = body.attributes.get("preserved", ()) if body.is_function else self.preserved
+        by_file = "it is a control output of the function" if body.is_function else "the file refers to it by name"
+        preserved = dict.fromkeys(body.attributes.get("preserved", ()), by_file)
+        if not body.is_function:
+            preserved.update(dict.fromkeys(self.policy.preserve, "the policy preserves it by name"))
         if self.policy.keep_io and not body.is_function:
             reasons.update((value.producer, "the graph returns it, and outputs keep their dtype") for value in body.outputs)
         for node in body.all_nodes():
@@ -158,7 +176,7 @@ class _Scope:
             elif "_grappler_do_not_remove" in node.attributes and node.attributes["_grappler_do_not_remove"] is True:
                 reasons[node] = "its attribute _grappler_do_not_remove preserves it"
             elif node.name in preserved:
-                reasons.setdefault(node, "it is preserved by name")
+                reasons.setdefault(node, preserved[node.name])
         return reasons
 
     def overridden(self, nodes: Iterable[Node], reasons: dict[Node, str]) -> dict[int, int]:
@@ -172,13 +190,20 @@ class _Scope:
                     reasons[node] = f"the policy's override {str(rule)!r} keeps its types"
         return colors
 
-    def unused(self, bodies: Iterable[Graph]) -> list[str]:
-        """Return a note for every edit or override that matched nothing."""
+    def unused(self, bodies: Sequence[Graph]) -> list[str]:
+        """Return a note for every edit, override and preserved name that matches nothing in the graphs as they were."""
         notes = [f"override {str(rule)!r} matches no node of this graph" for rule in self.overrides.unused()]
-        if self.policy.ops:
+        if self.lists.edits:
             ops = {node.op_type for body in bodies for node in body.nodes}
-            notes += [f"list edit {str(edit)!r} matches no op of this graph" for edit in self.lists.unused(ops)]
-        return notes
+            unknown = set(self.lists.unknown((*op_types(), *ops)))
+            for edit in self.lists.unused(ops):
+                if edit in unknown:
+                    what = f"names an op that nobody defines.{did_you_mean(edit.op, op_types())}"
+                else:
+                    what = "matches no op of this graph" if edit.op not in ops else "changes nothing: the op was there already"
+                notes.append(f"list edit {str(edit)!r} {what}")
+        missing = (name for name in self.policy.preserve if not any(body.has_node(name) for body in bodies))
+        return notes + [f"preserved name {name!r} matches no node of this graph" for name in missing]
 
 
 def _called(graph: Graph) -> Iterable[str]:
@@ -195,7 +220,7 @@ def _called(graph: Graph) -> Iterable[str]:
 
 def _convert_body(name: str, body: Graph, scope: _Scope, bodies: ListBodies, notes: list[str]) -> BodyReport:
     """Rewrite one graph in place and report."""
-    report = BodyReport(name, len(body))
+    report = BodyReport(name, body)
     if any(isinstance(value, Placeholder) for node in body.nodes for value in node.attributes.values()):
         report.skipped = "its types are chosen by the caller"
         return report
@@ -208,33 +233,39 @@ def _convert_body(name: str, body: Graph, scope: _Scope, bodies: ListBodies, not
     report.frozen = lambda node: reasons.get(node) or placement(node.device)
     placed = {device: bool(placement(device)) for device in {node.device for node in body.all_nodes()}}
     frozen = [placed[node.device] or node in reasons for node in body.all_nodes()]
-    report.upgraded = _upgrade_batch_norm(node for node, fixed in zip(body.all_nodes(), frozen, strict=True) if not fixed)
-    typegraph = TypeGraph(body, scope.target, scope.device_type, scope.color_of, frozen, overrides)
+    upgrades = _upgrade_batch_norm(body, frozen)
+    for i, old in upgrades.items():
+        if (color := scope.color_of(old.op_type)) != UNLISTED:
+            overrides.setdefault(i, color)
+    typegraph = TypeGraph(body, scope.low, scope.device_type, scope.color_of, frozen, overrides)
     clusters = find_list_clusters(typegraph, bodies)
-    paint_it = functools.partial(
-        paint,
+    kept = {value.producer for value in body.outputs} if scope.policy.keep_io and not body.is_function else set()
+    report.painting = painting = paint(
         typegraph,
         clusters,
+        kept=kept,
         force_all=scope.lists.force_all,
         exact=scope.exact,
+        lists_may_differ=scope.policy.emulates,
     )
-    painting = paint_it()
-    if scope.exact and not scope.policy.emulates:
-        for cluster in clusters:
-            cluster.conflict = cluster.bodies is not None and any(painting.allow[member] for member in cluster.members)
-        if any(cluster.conflict for cluster in clusters):
-            painting = paint_it()
-            notes += [
-                f"unlike Grappler, the tensor list through {cluster.bodies} stays float32, as in the function bodies that use it"
-                for cluster in clusters
-                if cluster.conflict
-            ]
-        notes += _kept_by_contract(painting)
-    report.painting = painting
+    for i, old in upgrades.items():
+        if scope.exact or any(painting.allow[vertex] for vertex in typegraph.vertices_of(i)):
+            report.upgraded.append(typegraph.nodes[i])
+        else:
+            old.restore(typegraph.nodes[i])
     if scope.policy.emulates:
         report.applied = emulate(painting)
     else:
-        report.applied = apply(painting, scope.target)
+        report.applied = apply(painting, scope.low)
+        if not scope.exact:
+            fixed = {*kept, *(node for node in reasons if node.op_type == "Cast")}
+            report.applied.casts = drop_needless_casts(body, report.applied.casts, fixed)
+    if scope.exact:
+        notes += [
+            f"unlike Grappler, the tensor list through {cluster.bodies} stays float32, as in the function bodies that use it"
+            for cluster in painting.conflicts
+        ]
+        notes += _kept_by_contract(painting)
     return report
 
 
@@ -284,13 +315,31 @@ def _drop_redundant_controls(body: Graph) -> int:
     return dropped
 
 
-def _upgrade_batch_norm(nodes: Iterable[Node]) -> list[Node]:
-    """Replace old batch-norm ops by the versions whose statistics have a type of their own, kept float32."""
-    upgraded = [node for node in nodes if node.op_type in _UPGRADES]
-    for node in upgraded:
-        schema = find_schema("tf", _UPGRADES[node.op_type])
-        assert schema is not None
-        node.op_type = schema.op_type
-        node.types = {**node.types, "U": float32}
-        node.signature = schema.signature(node.attributes, node.types)
+@dataclasses.dataclass(frozen=True)
+class _Old:
+    """What a node was before its op was upgraded."""
+
+    op_type: str
+    types: Mapping[str, DType]
+    signature: Signature
+
+    def restore(self, node: Node) -> None:
+        """Make ``node`` what it was."""
+        node.op_type, node.types, node.signature = self.op_type, self.types, self.signature
+
+
+def _upgrade_batch_norm(body: Graph, frozen: Sequence[bool]) -> dict[int, _Old]:
+    """Replace old batch-norm ops by the versions whose statistics have a type of their own, kept float32.
+
+    Returns what the nodes were, by position among all nodes.
+    """
+    upgraded = {}
+    for i, node in enumerate(body.all_nodes()):
+        if node.op_type in _UPGRADES and not frozen[i]:
+            upgraded[i] = _Old(node.op_type, node.types, node.signature)
+            schema = find_schema("tf", _UPGRADES[node.op_type])
+            assert schema is not None
+            node.op_type = schema.op_type
+            node.types = {**node.types, "U": float32}
+            node.signature = schema.signature(node.attributes, node.types)
     return upgraded

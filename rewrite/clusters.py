@@ -1,4 +1,4 @@
-"""Vertices that must end up with one color: the element types of tensor lists that share a handle, and loop state.
+"""Vertices that must end up with one color: the element types of tensor lists that share a handle.
 
 A tensor list is a variant handle; the dtype of its elements stands in an attribute (``element_dtype``) of every op that
 touches it, and no edge of the type graph connects those attributes. Two things are added here:
@@ -50,14 +50,12 @@ class ListCluster:
         escapes: The node through which the handle leaves the graph, if any.
         bodies: The control-flow node whose function bodies keep the list in float32, if any.
         frozen: A member that may not be changed, if any.
-        conflict: Set when deciding like Grappler would leave the bodies and this graph with different element types.
     """
 
     members: list[int] = dataclasses.field(default_factory=list)
     escapes: Node | None = None
     bodies: Node | None = None
     frozen: Node | None = None
-    conflict: bool = False
 
 
 class _Sets:

@@ -1,7 +1,8 @@
 """Saying why: the chain of reasons behind the color of a vertex, as a sentence."""
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from ..graph.dtypes import DType
 from ..graph.graph import Node
@@ -21,154 +22,172 @@ class Explanation:
         node, op_type: Which node.
         key: Which of its types (``"T"``).
         dtype: The dtype it computes in now (``"float16"``).
-        why: The reason, a sentence.
         low: Whether that is the low dtype, by this decision.
+        reason: A code for the kind of reason (:class:`~ampgraph.rewrite.paint.Reason`, in lower case).
+        why: The reason, a sentence.
     """
 
     node: str
     op_type: str
     key: str
     dtype: str
-    why: str
     low: bool
+    reason: str
+    why: str
 
     def __str__(self) -> str:
         return f"{self.node} ({self.op_type}) {self.key}: {self.dtype}: {self.why}"
 
 
-def explain(
-    painting: Painting, lists: OpLists, target: DType, device_type: str, frozen: Callable[[Node], str]
-) -> Iterator[Explanation]:
-    """Explain every type attribute that was float32, in file order.
+class _Chain(NamedTuple):
+    """A chain of reasons: the vertex it starts at, the number of vertices between, and the first few of these."""
+
+    start: int
+    length: int
+    steps: tuple[int, ...]
+
+
+class Explainer:
+    """Explains the vertices of one painting.
 
     Args:
         painting: The decisions.
         lists: The lists they were made with.
-        target: The low dtype.
-        device_type: ``"GPU"`` or ``"CPU"``.
+        low: The low dtype.
+        device_type: ``"GPU"`` or ``"CPU"``: whose kernels count.
         frozen: Why a node may not be changed, or an empty string.
     """
-    graph = painting.typegraph
-    for vertex in range(graph.first[-1]):
-        key = graph.key(vertex)
-        if not graph.is_float[vertex] or not isinstance(key, str):
-            continue
-        node = graph.nodes[graph.owner[vertex]]
-        low = bool(painting.allow[vertex])
-        why = _why(painting, vertex, node, lists, target, device_type, frozen)
-        yield Explanation(node.name, node.op_type, key, target.name if low else "float32", why, low)
 
+    def __init__(self, painting: Painting, lists: OpLists, low: DType, device_type: str, frozen: Callable[[Node], str]) -> None:
+        self._painting = painting
+        self._graph = painting.typegraph
+        self._lists = lists
+        self._low = low
+        self._device_type = device_type
+        self._frozen = frozen
+        self._chains: dict[int, _Chain] = {}
+        self._clusters = {vertex: cluster for cluster in painting.clusters for vertex in cluster.members}
 
-def _why(
-    painting: Painting,
-    vertex: int,
-    node: Node,
-    lists: OpLists,
-    target: DType,
-    device_type: str,
-    frozen: Callable[[Node], str],
-) -> str:
-    graph = painting.typegraph
-    reason, op = Reason(painting.reason[vertex]), node.op_type
-    color = graph.color[vertex]
-    title = f"{op} is on the {_TITLES[color]}" if color else f"{op} is on no list"
-    entry = lists.why(op)
-    because = f" ({entry})" if entry and CODES[lists.list_of(op)] == color else ""
-    via = painting.via[vertex]
-    chain = _chain(painting, vertex)
-    match reason:
-        case Reason.ALLOW_LIST:
-            return title + because
-        case Reason.FORCED:
-            return "forced by UNSAFE_FORCE_ALL"
-        case Reason.BETWEEN:
-            return (
-                f"{title} and lies between AllowList ops; it leads to {_describe(painting, chain[-1])}{_through(painting, chain)}"
-            )
-        case Reason.FOLLOWS:
-            return f"{title} and follows {_describe(painting, via)}"
-        case Reason.BESIDE:
-            return f"{title} and is connected to {_describe(painting, chain[-1])}{_through(painting, chain)}"
-        case Reason.LIST_LOW:
-            return f"its list shares its elements with {_describe(painting, via)}, which is {target}"
-        case Reason.LOOP_LOW:
-            return f"the Merge it feeds is {target}, and loop state has one dtype"
-        case Reason.CAST:
-            return f"all its readers are {target}, such as {_describe(painting, via)}"
-        case Reason.DENY_LIST:
-            return title + because
-        case Reason.DOWNSTREAM:
-            return f"{title} and downstream of {_describe(painting, chain[-1])}{_through(painting, chain)}"
-        case Reason.LIST_ESCAPES:
-            cluster = next(c for c in painting.clusters if vertex in c.members)
-            return f"its list leaves this graph through {cluster.escapes}"
-        case Reason.LIST_IN_BODY:
-            cluster = next(c for c in painting.clusters if vertex in c.members)
-            return f"its list is used in float32 by a function body of {cluster.bodies}"
-        case Reason.LIST_FROZEN:
-            cluster = next(c for c in painting.clusters if vertex in c.members)
-            return f"its list is also used by {cluster.frozen}, which may not be changed"
-        case Reason.LIST_FLOAT:
-            return f"its list shares its elements with {_describe(painting, via)}, which stays float32"
-        case Reason.NO_LOW_TYPE:
-            return f"{title}, but its definition does not allow {target}"
-        case Reason.LOOP_FLOAT:
-            return "loop state has one dtype, and not all of it could be low"
-        case Reason.NONE:
-            return _why_untouched(painting, vertex, node, title, target, device_type, frozen)
+    def explain(self, nodes: Iterable[int]) -> Iterator[Explanation]:
+        """Explain every type attribute of the nodes with these numbers that was float32."""
+        graph = self._graph
+        for number in nodes:
+            node = graph.nodes[number]
+            for vertex in graph.vertices_of(number):
+                key = graph.key(vertex)
+                if graph.is_float[vertex] and isinstance(key, str) and key in node.types:
+                    low = bool(self._painting.allow[vertex])
+                    dtype = self._low.name if low else "float32"
+                    reason = Reason(self._painting.reason[vertex]).name.lower()
+                    yield Explanation(node.name, node.op_type, key, dtype, low, reason, self._why(vertex, node))
+            if node.schema is None:
+                why = f"nobody defined {node.op_type}, so its operands and results keep their dtypes"
+                yield Explanation(node.name, node.op_type, "all types", "as they were", False, "undefined", why)
 
+    def _why(self, vertex: int, node: Node) -> str:
+        painting, op = self._painting, node.op_type
+        color = self._graph.color[vertex]
+        title = f"{op} is on the {_TITLES[color]}" if color else f"{op} is on no list"
+        listed = title
+        if color and CODES[self._lists.list_of(op)] == color:
+            listed += f" ({self._lists.why(op)})"
+        via = painting.via[vertex]
+        match Reason(painting.reason[vertex]):
+            case Reason.ALLOW_LIST | Reason.DENY_LIST:
+                return listed
+            case Reason.FORCED:
+                return "forced by UNSAFE_FORCE_ALL"
+            case Reason.BETWEEN:
+                return f"{title} and lies between AllowList ops; it leads to {self._origin(vertex, onwards=True)}"
+            case Reason.BESIDE:
+                return f"{title} and is connected to {self._origin(vertex)}"
+            case Reason.DOWNSTREAM:
+                return f"{title} and downstream of {self._origin(vertex)}"
+            case Reason.FOLLOWS:
+                return f"{title} and follows {self._origin(vertex)}"
+            case Reason.LIST_LOW:
+                return f"its list shares its elements with {self._describe(via)}, which is {self._low}"
+            case Reason.LIST_FLOAT:
+                return f"its list shares its elements with {self._describe(via)}, which stays float32"
+            case Reason.LIST_ESCAPES:
+                return f"its list leaves this graph through {self._clusters[vertex].escapes}"
+            case Reason.LIST_IN_BODY:
+                return f"its list is used in float32 by a function body of {self._clusters[vertex].bodies}"
+            case Reason.LIST_FROZEN:
+                return f"its list is also used by {self._clusters[vertex].frozen}, which may not be changed"
+            case Reason.LOOP_LOW:
+                return f"the Merge it feeds is {self._low}, and loop state has one dtype"
+            case Reason.LOOP_FLOAT:
+                return "loop state has one dtype, and not all of it could be low"
+            case Reason.CAST:
+                return f"what is on the other side is {self._low}: {self._describe(via)}"
+            case Reason.NO_LOW_TYPE:
+                return f"{title}, but its definition does not allow {self._low}"
+            case Reason.NONE:
+                return self._why_untouched(vertex, node, title)
 
-def _why_untouched(
-    painting: Painting,
-    vertex: int,
-    node: Node,
-    title: str,
-    target: DType,
-    device_type: str,
-    frozen: Callable[[Node], str],
-) -> str:
-    graph = painting.typegraph
-    if reason := frozen(node):
-        return reason
-    if not graph.color[vertex]:
-        return title
-    if not graph.allowed[vertex]:
-        return f"{title}, but its definition does not allow {target}"
-    if not graph.able[vertex]:
-        return f"{title}, but no {device_type} kernel takes {target}"
-    if graph.color[vertex] == GRAY:
-        return f"{title} and does not lie between AllowList ops"
-    return f"{title} and has no low-precision neighbour"
+    def _why_untouched(self, vertex: int, node: Node, title: str) -> str:
+        graph = self._graph
+        if reason := self._frozen(node):
+            return reason
+        if not graph.color[vertex]:
+            return title
+        if not graph.allowed[vertex]:
+            return f"{title}, but its definition does not allow {self._low}"
+        if not graph.able[vertex]:
+            return f"{title}, but no {self._device_type} kernel takes {self._low}"
+        if graph.color[vertex] == GRAY:
+            return f"{title}, but neither lies between AllowList ops nor follows a low-precision op"
+        return f"{title} and has no low-precision neighbour"
 
+    def _origin(self, vertex: int, *, onwards: bool = False) -> str:
+        """Name the vertex at which the chain of reasons starts, and some steps: from there, or ``onwards`` to there."""
+        chain = self._chain(vertex)
+        steps = list(chain.steps)
+        if onwards:
+            steps, step = [], self._next(vertex)
+            while len(steps) < min(chain.length, _MOST_STEPS):
+                steps.append(step)
+                step = self._next(step)
+        names = ", ".join(repr(self._graph.nodes[self._graph.owner[step]].name) for step in steps)
+        more = f" and {chain.length - len(steps)} more" if chain.length > len(steps) else ""
+        return self._describe(chain.start) + (f" through {names}{more}" if names else "")
 
-def _chain(painting: Painting, vertex: int) -> list[int]:
-    """Follow ``via`` to the vertex that started it; shadows of list handles are passed over."""
-    chain: list[int] = []
-    limit = painting.typegraph.count
-    seen = {vertex}
-    while (vertex := painting.via[vertex]) >= 0 and vertex not in seen:
-        seen.add(vertex)
-        if vertex < limit:
-            chain.append(vertex)
-        if painting.typegraph.color[vertex] in (ALLOW, DENY) if vertex < limit else False:
-            break
-    return chain or [next(iter(seen))]
+    def _next(self, vertex: int) -> int:
+        """Return the vertex the reason came from, or -1; shadows of list handles are passed over."""
+        via = self._painting.via
+        vertex = via[vertex]
+        while vertex >= self._graph.count:
+            vertex = via[vertex]
+        return vertex
 
+    def _chain(self, vertex: int) -> "_Chain":
+        """Return where the chain of reasons of a vertex starts; every vertex is followed once, however many ask."""
+        path: list[int] = []
+        on_path: set[int] = set()
+        here = vertex
+        while here not in self._chains:
+            step = self._next(here)
+            if step < 0 or step in on_path:
+                self._chains[here] = _Chain(here, 0, ())
+            elif self._graph.color[step] in (ALLOW, DENY):
+                self._chains[here] = _Chain(step, 0, ())
+            else:
+                path.append(here)
+                on_path.add(here)
+                here = step
+        for previous in reversed(path):
+            chain = self._chains[here]
+            steps = chain.steps if len(chain.steps) == _MOST_STEPS else (*chain.steps, here)
+            self._chains[previous] = _Chain(chain.start, chain.length + 1, steps)
+            here = previous
+        return self._chains[vertex]
 
-def _through(painting: Painting, chain: list[int]) -> str:
-    steps = chain[:-1]
-    if not steps:
-        return ""
-    names = [repr(painting.typegraph.nodes[painting.typegraph.owner[vertex]].name) for vertex in steps[:_MOST_STEPS]]
-    more = f" and {len(steps) - _MOST_STEPS} more" if len(steps) > _MOST_STEPS else ""
-    return f" through {', '.join(names)}{more}"
-
-
-def _describe(painting: Painting, vertex: int) -> str:
-    graph = painting.typegraph
-    owner = graph.owner[vertex]
-    if owner >= len(graph.nodes):
-        return "a result of the function"
-    node = graph.nodes[owner]
-    title = _TITLES.get(graph.color[vertex])
-    return f"{node.op_type} {node.name!r}" + (f" ({title})" if title else "")
+    def _describe(self, vertex: int) -> str:
+        graph = self._graph
+        owner = graph.owner[vertex]
+        if owner >= len(graph.nodes):
+            return "a result of the function"
+        node = graph.nodes[owner]
+        title = _TITLES.get(graph.color[vertex])
+        return f"{node.op_type} {node.name!r}" + (f" ({title})" if title else "")

@@ -10,7 +10,7 @@ Nothing here changes the graph; :mod:`~ampgraph.rewrite.casts` applies a finishe
 """
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -52,6 +52,7 @@ class Painting:
         allow, deny: One byte per vertex.
         reason: A :class:`Reason` per vertex.
         via: The vertex a reason refers to, or -1.
+        conflicts: Clusters that stay float32 where Grappler would make them low and the model invalid.
     """
 
     def __init__(self, typegraph: TypeGraph, clusters: Sequence[ListCluster]) -> None:
@@ -62,6 +63,7 @@ class Painting:
         self.deny = bytearray(size)
         self.reason = bytearray(size)
         self.via = [-1] * size
+        self.conflicts: Sequence[ListCluster] = ()
 
     def allowed(self) -> Array:
         """Return, per vertex without shadows, whether it is allowed."""
@@ -93,29 +95,52 @@ def paint(
     typegraph: TypeGraph,
     clusters: Sequence[ListCluster],
     *,
+    kept: Collection[Node] = (),
     force_all: bool = False,
     exact: bool = False,
+    lists_may_differ: bool = False,
 ) -> Painting:
     """Run all phases.
 
     Args:
         typegraph: The type graph with the shadows of its lists linked in.
         clusters: Its tensor-list clusters.
+        kept: Nodes whose results keep their dtype whatever their users are, because the graph returns them.
         force_all: Grappler's UNSAFE_FORCE_ALL: paint all it can and look at no deny op.
         exact: Decide exactly like Grappler, whose result depends on the order of nodes in the file: gray ops and loops are
             visited once, in that order. Otherwise both are settled until nothing changes.
+        lists_may_differ: Whether a list may have low elements here and float32 ones in function bodies (emulation, where
+            no type changes). Grappler always allows that, and the model then fails when it runs; here such lists stay
+            float32, and :attr:`Painting.conflicts` has those for which Grappler decides otherwise.
 
     Raises:
-        PassError: If a NextIteration feeds something else than a Merge.
+        PassError: If a NextIteration feeds something else than a Merge, and ``exact``.
     """
+    in_bodies = [] if lists_may_differ else [cluster for cluster in clusters if cluster.bodies is not None]
+    painting = _run_phases(typegraph, clusters, [] if exact else in_bodies, kept, force_all, exact)
+    conflicts = [cluster for cluster in in_bodies if any(painting.allow[member] for member in cluster.members)]
+    if conflicts:
+        painting = _run_phases(typegraph, clusters, conflicts, kept, force_all, exact)
+        painting.conflicts = conflicts
+    return painting
+
+
+def _run_phases(
+    typegraph: TypeGraph,
+    clusters: Sequence[ListCluster],
+    float_lists: Sequence[ListCluster],
+    kept: Collection[Node],
+    force_all: bool,
+    exact: bool,
+) -> Painting:
     painting = Painting(typegraph, clusters)
     for cluster in clusters:
         if cluster.escapes is not None:
             painting.forbid(cluster.members, Reason.LIST_ESCAPES)
         elif cluster.frozen is not None:
             painting.forbid(cluster.members, Reason.LIST_FROZEN)
-        elif cluster.bodies is not None and (cluster.conflict or not exact):
-            painting.forbid(cluster.members, Reason.LIST_IN_BODY)
+    for cluster in float_lists:
+        painting.forbid(cluster.members, Reason.LIST_IN_BODY)
     paint_allow_list(painting)
     if force_all:
         paint_nearly_all(painting, exact=exact)
@@ -131,10 +156,11 @@ def paint(
     match_clusters(painting)
     before = 0
     while not exact and before != (before := painting.allow.count(1)):
+        paint_gray_after_allow(painting, to_fixpoint=True)
         paint_clear_beside_allow(painting)
         match_clusters(painting)
-    settle_loops(painting, to_fixpoint=not exact)
-    paint_casts(painting)
+    settle_loops(painting, kept, to_fixpoint=not exact)
+    paint_casts(painting, kept, both_ends=not exact)
     return painting
 
 
@@ -299,7 +325,7 @@ def erase_without_low_type(painting: Painting) -> None:
     painting.erase(np.flatnonzero(rows).tolist(), Reason.NO_LOW_TYPE)
 
 
-def settle_loops(painting: Painting, *, to_fixpoint: bool) -> None:
+def settle_loops(painting: Painting, kept: Collection[Node], *, to_fixpoint: bool) -> None:
     """The value a loop carries has one dtype: each NextIteration agrees with the Merges it feeds.
 
     Both turn low only if all the Merges are; otherwise none is. A NextIteration that feeds something else than Merges keeps
@@ -324,8 +350,7 @@ def settle_loops(painting: Painting, *, to_fixpoint: bool) -> None:
                 f"{graph.nodes[owner] if owner < len(graph.nodes) else 'a result of its function'}. Preset 'safe' keeps such "
                 "loops in float32."
             )
-        fetched = any(value.producer is node for value in graph.graph.outputs)
-        loops.append((vertex, merges, fetched or bool(strays) or (to_fixpoint and not graph.processed[vertex])))
+        loops.append((vertex, merges, node in kept or bool(strays) or (to_fixpoint and not graph.processed[vertex])))
     changed = True
     while changed:
         changed = False
@@ -340,22 +365,25 @@ def settle_loops(painting: Painting, *, to_fixpoint: bool) -> None:
         changed = changed and to_fixpoint
 
 
-def paint_casts(painting: Painting) -> None:
+def paint_casts(painting: Painting, kept: Collection[Node], *, both_ends: bool) -> None:
     """Casts to float32 that only low-precision ops read convert to the low dtype at once.
 
-    A cast whose result the graph returns is left alone: its dtype is part of the contract.
+    Args:
+        painting: The decisions so far.
+        kept: Casts whose result keeps its dtype, because the graph returns it.
+        both_ends: Also let casts from float32 read a value that became low as it is. (Grappler does not.)
     """
     graph = painting.typegraph
-    kept = {value.producer for value in graph.graph.outputs} if not graph.graph.is_function else set()
     for i in graph.with_op("Cast"):
         node = graph.nodes[i]
-        if node.types.get("DstT") is not float32 or node in kept:
-            continue
-        vertex = graph.first[i] + graph.keys_of(i).index("DstT")
-        users = graph.successors(vertex)
-        if users and all(painting.allow[user] for user in users):
-            painting.via[vertex] = users[0]
-            painting.paint((vertex,), Reason.CAST)
+        for key, ends in (("DstT", graph.successors), ("SrcT", graph.predecessors)):
+            if node.types.get(key) is not float32 or (key == "SrcT" and not both_ends) or (key == "DstT" and node in kept):
+                continue
+            vertex = graph.first[i] + graph.keys_of(i).index(key)
+            others = ends(vertex)
+            if others and all(painting.allow[other] for other in others):
+                painting.via[vertex] = others[0]
+                painting.paint((vertex,), Reason.CAST)
 
 
 def _bits(facts: bytearray, count: int) -> Array:

@@ -96,7 +96,7 @@ class Policy:
 
     preset: str = "safe"
     dtype: str = "float16"
-    target: Target = dataclasses.field(default_factory=lambda: Target.parse("gpu"))
+    target: Target | str = "gpu"
     keep_io: bool = True
     ops: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
@@ -145,6 +145,15 @@ class Policy:
         _ = self.mode  # contradictions show now, not when the graph has been read
 
     @property
+    def _target(self) -> Target:
+        return Target.parse(self.target)  # itself: it was parsed when the policy was made
+
+    @property
+    def device_type(self) -> str:
+        """``"gpu"`` or ``"cpu"``: nodes on such devices may change."""
+        return self._target.type
+
+    @property
     def low(self) -> DType:
         """The dtype object of :attr:`dtype`."""
         return find_dtype(self.dtype)
@@ -157,14 +166,14 @@ class Policy:
             PolicyError: If preset ``grappler`` has no mode for this target and dtype.
         """
         if self.preset == "torch-autocast":
-            return "torch_autocast_cuda" if self.target.type == "gpu" else "torch_autocast_cpu"
+            return "torch_autocast_cuda" if self.device_type == "gpu" else "torch_autocast_cpu"
         if self.preset == "safe":
             return "cuda_fp16"
-        mode = _GRAPPLER_MODES.get((self.target.type, self.dtype))
+        mode = _GRAPPLER_MODES.get((self.device_type, self.dtype))
         if mode is None:
             known = ", ".join(f"{target} with {dtype} ({name})" for (target, dtype), name in _GRAPPLER_MODES.items())
             raise PolicyError(
-                f"Grappler has no mode for {self.target.type} with {self.dtype}: preset 'grappler' knows {known}. "
+                f"Grappler has no mode for {self.device_type} with {self.dtype}: preset 'grappler' knows {known}. "
                 f"Preset 'safe' takes every combination."
             )
         return mode
@@ -175,20 +184,20 @@ class Policy:
         return self.mode == "cpu_fp16" and self.emulate_fp16
 
     @property
-    def cluster(self) -> Target:
+    def devices(self) -> Target:
         """The target with the GPU that :attr:`simulate_gpu` supposes."""
-        return self.target.with_simulated_gpu() if self.simulate_gpu and self.target.type == "gpu" else self.target
+        return self._target.with_simulated_gpu() if self.simulate_gpu and self.device_type == "gpu" else self._target
 
     @property
     def obstacle(self) -> str:
         """Why nothing can be rewritten for this target, a sentence; empty if something can."""
-        if self.target.type == "cpu" or self.simulate_gpu:
+        if self.device_type == "cpu" or self.simulate_gpu:
             return ""
-        if not self.target.has_gpu:
+        if not self._target.has_gpu:
             return (
                 f"The target {str(self.target)!r} has no GPU; simulate_gpu supposes one, and target 'cpu' rewrites for the CPU."
             )
-        if self.target.has_tensor_cores or self.ignore_performance:
+        if self._target.has_tensor_cores or self.ignore_performance:
             return ""
         return (
             f"No GPU of the target {str(self.target)!r} has compute capability 7.0 or above, so low precision would not be "
@@ -200,10 +209,10 @@ class Policy:
 
         The answer depends on the string alone, so callers ask once per string.
         """
-        cluster = self.cluster
-        if self.obstacle or not cluster.is_on(device, self.target.type):
+        devices = self.devices
+        if self.obstacle or not devices.is_on(device, self.device_type):
             return False
-        return self.target.type == "cpu" or self.ignore_performance or cluster.capable(device)
+        return self.device_type == "cpu" or self.ignore_performance or devices.capable(device)
 
     def lists(self) -> OpLists:
         """Return the op lists this policy asks for.
@@ -211,7 +220,7 @@ class Policy:
         Raises:
             OpListError: If the changes leave an op on two lists, or the lists do not know the level.
         """
-        versions = {"cuda": self.cluster.cuda, "cudnn": self.cluster.cudnn} if self.target.type == "gpu" else {}
+        versions = {"cuda": self.devices.cuda, "cudnn": self.devices.cudnn} if self.device_type == "gpu" else {}
         return OpLists.load(self.mode, level=self.level, overlays=self.ops, **versions)
 
     def overrides(self) -> NodeOverrides:

@@ -5,12 +5,12 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..graph.dtypes import DType
+from ..graph.dtypes import DType, float32
 from ..graph.errors import GraphError, did_you_mean
-from ..graph.graph import Node
+from ..graph.graph import Graph, Node
 from ..lists import OpLists
 from .casts import Applied
-from .explain import Explanation, explain
+from .explain import Explainer, Explanation
 from .paint import Painting
 from .policy import Policy
 
@@ -21,7 +21,7 @@ class BodyReport:
 
     Attributes:
         name: Name of the function, empty for the main graph.
-        nodes: Number of nodes before.
+        graph: The graph, rewritten if it was.
         painting: The decisions; None where the pass did not look.
         applied: What changed.
         upgraded: Nodes whose op was replaced by a version with separate statistics types.
@@ -31,13 +31,18 @@ class BodyReport:
     """
 
     name: str
-    nodes: int
+    graph: Graph
     painting: Painting | None = None
     applied: Applied = dataclasses.field(default_factory=Applied)
     upgraded: list[Node] = dataclasses.field(default_factory=list)
     dropped_controls: int = 0
     frozen: Callable[[Node], str] = lambda node: ""
     skipped: str = ""
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes before: those that were looked at, or all of a body that was skipped."""
+        return len(self.graph) if self.painting is None else len(self.painting.typegraph.nodes) - len(self.graph.inputs)
 
     @property
     def modified(self) -> bool:
@@ -70,7 +75,7 @@ class RewriteReport:
     @property
     def device_type(self) -> str:
         """Whose kernels count: ``"GPU"`` or ``"CPU"``."""
-        return self.policy.target.type.upper()
+        return self.policy.device_type.upper()
 
     @property
     def modified(self) -> bool:
@@ -104,20 +109,25 @@ class RewriteReport:
         """
         found = False
         for body in self.bodies:
-            if body.painting is None or (function is not None and body.name != function):
+            if function is not None and body.name != function:
                 continue
-            if node is not None and not any(item.name == node for item in body.painting.typegraph.nodes):
-                continue
-            found = True
-            for item in explain(body.painting, self.lists, self.target, self.device_type, body.frozen):
-                if node is None or item.node == node:
-                    yield item
+            painting = body.painting
+            nodes = body.graph.all_nodes() if painting is None else painting.typegraph.nodes
+            numbered = [(i, item) for i, item in enumerate(nodes) if node is None or item.name == node]
+            found = found or bool(numbered)
+            if painting is None:
+                for _, item in numbered:
+                    for key in (key for key, dtype in item.types.items() if dtype is float32):
+                        yield Explanation(item.name, item.op_type, key, "float32", False, "skipped", body.skipped)
+            else:
+                explainer = Explainer(painting, self.lists, self.target, self.device_type, body.frozen)
+                yield from explainer.explain(i for i, _ in numbered)
         if node is not None and not found:
-            names = (n.name for body in self.bodies if body.painting for n in body.painting.typegraph.nodes)
+            names = (item.name for body in self.bodies for item in body.graph.all_nodes())
             raise GraphError(f"The graph has no node {node!r}.{did_you_mean(node, names)}")
 
     def by_op(self) -> list[tuple[str, int, int]]:
-        """Return (op type, types now low, types still float32) per op type, most frequent first."""
+        """Return (op type, types now low, types still float32) per op type, most low ones first."""
         low: collections.Counter[str] = collections.Counter()
         kept: collections.Counter[str] = collections.Counter()
         for body in self.bodies:
@@ -129,57 +139,80 @@ class RewriteReport:
                     counter = low if body.painting.allow[vertex] else kept
                     counter[graph.nodes[graph.owner[vertex]].op_type] += 1
         total = low + kept
-        return [(op, low[op], kept[op]) for op, _ in sorted(total.items(), key=lambda item: (-item[1], item[0]))]
+        return [(op, low[op], kept[op]) for op in sorted(total, key=lambda op: (-low[op], -kept[op], op))]
 
-    def bytes_saved(self) -> tuple[int, int]:
-        """Return the bytes per run that values in the low dtype save, and how many such values have no known shape.
+    def bytes_saved(self) -> tuple[int, int, int]:
+        """Return how many bytes fewer all results of one run take, and of how many values the size is known and unknown.
 
-        Counted from ``Value.shape``, so infer shapes first where the file has none. Two bytes per element.
+        A result that became low saves two bytes per element; the result of an added cast costs what it takes. Counted from
+        ``Value.shape``: infer shapes first where the file has none (:func:`ampgraph.graph.infer.infer`).
         """
-        saved = unknown = 0
+        saved = known = unknown = 0
         for body in self.bodies:
-            for node in body.applied.changed:
-                for value in node.outputs:
-                    if value.dtype is self.target:
-                        size = value.shape.size
-                        saved += 2 * (size or 0)
-                        unknown += size is None
-        return saved, unknown
+            values = [(value, 16) for node in body.applied.changed for value in node.outputs if value.dtype is self.target]
+            values += [(cast.outputs[0], -cast.types["DstT"].bits) for cast in body.applied.casts]
+            for value, bits in values:
+                size = value.shape.size
+                known, unknown = known + (size is not None), unknown + (size is None)
+                saved += bits * (size or 0) // 8
+        return saved, known, unknown
 
     def text(self, most: int = 12) -> str:
         """Return a summary of one screen; ``most`` bounds the rows of its table."""
-        lines = [
-            f"policy    {self.policy}",
-            f"nodes     {self.nodes} before, {self.low} of them now compute in {self.target}, {self.casts} casts added",
-        ]
+        return "\n".join([*self._summary(), *self._table(most), *(f"note: {note}" for note in self.notes), *self._skipped()])
+
+    def _summary(self) -> Iterator[str]:
+        yield f"policy    {self.policy}"
+        rows = self.by_op()
+        low, kept = sum(row[1] for row in rows), sum(row[2] for row in rows)
+        if self.policy.emulates:
+            yield f"nodes     {self.nodes} before; {self.casts} casts emulate {self.target} around {low} types, which stay float32"
+        elif self.low:
+            yield f"nodes     {self.nodes} before, {self.low} of them now compute in {self.target}, {self.casts} casts added"
+        elif any(body.painting for body in self.bodies):
+            low_before = any(
+                dtype is self.target for body in self.bodies for node in body.graph.nodes for dtype in node.types.values()
+            )
+            why = (
+                f"it computes in {self.target} already"
+                if low_before
+                else "no AllowList op in it computes in float32 and may change"
+            )
+            yield f"nodes     {self.nodes}, none of them changed: {why}"
+        else:
+            yield f"nodes     {self.nodes}, none of them changed"
         changed = [body for body in self.bodies if body.modified]
         if len(self.bodies) > 1:
-            lines.append(f"functions {len(self.bodies) - 1}, {sum(1 for body in changed if body.name)} changed")
+            yield f"functions {len(self.bodies) - 1}, {sum(1 for body in changed if body.name)} changed"
         upgraded = sum(len(body.upgraded) for body in self.bodies)
         if upgraded:
-            lines.append(f"upgraded  {upgraded} FusedBatchNorm ops to versions that keep their statistics in float32")
-        saved, unknown = self.bytes_saved()
-        if saved:
-            lines.append(
-                f"memory    {_bytes(saved)} less for the results of these nodes"
-                + (f" ({unknown} of unknown size left out)" if unknown else "")
-            )
+            yield f"upgraded  {upgraded} FusedBatchNorm ops to versions that keep their statistics in float32"
+        saved, known, unknown = self.bytes_saved()
+        if known > unknown:
+            what = f"memory    {_bytes(abs(saved))} {'less' if saved >= 0 else 'more'} for all results of a run, casts included"
+            yield what + (f" ({unknown} of {known + unknown} sizes unknown)" if unknown else "")
+        if low and kept:
+            yield f"types     {low} {self.target}, {kept} still float32"
+
+    def _table(self, most: int) -> Iterator[str]:
         rows = [row for row in self.by_op() if row[1]]
         if rows:
-            lines += ["", f"{'op':<36} {self.target.name:>9} {'float32':>9}"]
-            lines += [f"{op:<36} {low:>9} {kept:>9}" for op, low, kept in rows[:most]]
-            if len(rows) > most:
-                lines.append(f"… and {len(rows) - most} more ops")
-        lines += [f"note: {note}" for note in self.notes]
-        lines += [f"note: function {body.name!r} left alone: {body.skipped}" for body in self.bodies if body.skipped]
-        return "\n".join(lines)
+            yield f"\n{'types by op':<36} {self.target.name:>9} {'float32':>9}"
+            shown = rows if len(rows) <= most + 1 else rows[:most]
+            yield from (f"{op:<36} {low:>9} {kept:>9}" for op, low, kept in shown)
+            if len(rows) > len(shown):
+                yield f"… and {len(rows) - len(shown)} more ops"
+
+    def _skipped(self) -> Iterator[str]:
+        skipped = [body for body in self.bodies if body.skipped and body.name and body.skipped != self.policy.obstacle]
+        yield from (f"note: function {body.name!r} left alone: {body.skipped}" for body in skipped)
 
     def __str__(self) -> str:
         return self.text()
 
     def json(self) -> dict[str, Any]:
         """Return everything, every explanation included, as plain JSON data."""
-        saved, unknown = self.bytes_saved()
+        saved, known, unknown = self.bytes_saved()
         return {
             "policy": str(self.policy),
             "dtype": self.target.name,
@@ -188,7 +221,8 @@ class RewriteReport:
             "nodes": self.nodes,
             "low": self.low,
             "casts": self.casts,
-            "bytes_saved": saved,
+            "bytes_saved": saved if known else None,
+            "values_of_known_size": known,
             "values_of_unknown_size": unknown,
             "notes": self.notes,
             "bodies": [
@@ -202,7 +236,7 @@ class RewriteReport:
                         {"name": cast.name, "source": str(cast.inputs[0])[1:], "to": str(cast.types["DstT"])}
                         for cast in body.applied.casts
                     ],
-                    "decisions": [dataclasses.asdict(item) for item in self.explain(function=body.name)] if body.painting else [],
+                    "decisions": [dataclasses.asdict(item) for item in self.explain(function=body.name)],
                 }
                 for body in self.bodies
             ],

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from ampgraph.graph import GraphError
+from ampgraph.graph import Graph, GraphError
+from ampgraph.graph.dtypes import float32
 from ampgraph.graph.infer import infer_shapes
 from ampgraph.graph.text import parse_graph
 from ampgraph.rewrite import auto_mixed_precision
@@ -28,9 +29,9 @@ graph loss() {
 """
 
 
-def why(node: str, **settings: object) -> str:
+def why(node: str) -> str:
     graph = parse_graph(GRAPH)
-    (item,) = auto_mixed_precision(graph, preserve=("far",), keep_io=False, **settings).report.explain(node)
+    (item,) = auto_mixed_precision(graph, preserve=("far",), keep_io=False).report.explain(node)
     return f"{item.dtype}: {item.why}"
 
 
@@ -45,7 +46,7 @@ def why(node: str, **settings: object) -> str:
         ("sin", "float32: Sin is on no list"),
         ("c", "float32: it is placed on /device:CPU:0, not on a GPU"),
         ("p", "float32: its attribute _grappler_do_not_remove preserves it"),
-        ("far", "float32: it is preserved by name"),
+        ("far", "float32: the policy preserves it by name"),
         ("x", "float32: it is an input, and inputs keep their dtype"),
     ],
 )
@@ -81,11 +82,49 @@ def test_the_report_counts_what_changed() -> None:
     infer_shapes(graph)
     report = auto_mixed_precision(graph).report
     assert (report.nodes, report.low, report.casts) == (12, 2, 4)
-    assert report.bytes_saved() == (2 * (8 * 4 + 8 * 4), 0)
+    saved = 2 * (8 * 4 + 8 * 4)  # the results of MatMul and Relu
+    cost = 2 * (8 * 4 + 4 * 4) + 4 * (8 * 4 + 8 * 4)  # x and w as float16, both results as float32 again
+    assert report.bytes_saved() == (saved - cost, 6, 0)
     assert ("MatMul", 1, 2) in report.by_op()
     text = report.text()
     assert "12 before, 2 of them now compute in float16, 4 casts added" in text
-    assert "128 bytes less" in text
+    assert "224 bytes more for all results of a run, casts included" in text
+    assert "types     2 float16, 9 still float32" in text
+
+
+def test_chains_of_reasons_are_followed_once_however_long() -> None:
+    graph = Graph()
+    value = graph.add("Placeholder", name="x", types={"dtype": float32}).outputs[0]
+    value = graph.add("Exp", [value], name="e").outputs[0]
+    for _ in range(50_000):
+        value = graph.add("AddV2", [value, value]).outputs[0]
+    value = graph.add("MatMul", [value, value], name="m").outputs[0]
+    graph.outputs, graph.output_names = [graph.add("Identity", [value], name="out").outputs[0]], ["out"]
+    decisions = {item.node: item for item in auto_mixed_precision(graph).report.explain()}
+    last = "downstream of Exp 'e' (DenyList) through 'AddV2', 'AddV2_1', 'AddV2_2' and 49996 more"
+    assert decisions["AddV2_49999"].why == f"AddV2 is on the GrayList and {last}"
+    assert decisions["AddV2_49999"].reason == "downstream"
+
+
+def test_an_op_nobody_defined_is_explained_too() -> None:
+    graph = parse_graph("graph g() {\n  %x: f32 = tf.Placeholder<dtype=f32>()\n  %y: f32 = tf.Foo(%x)\n  return %y\n}")
+    (item,) = auto_mixed_precision(graph).report.explain("y")
+    assert str(item) == "y (Foo) all types: as they were: nobody defined Foo, so its operands and results keep their dtypes"
+
+
+def test_a_rewrite_that_did_not_happen_says_why_for_every_node() -> None:
+    report = auto_mixed_precision(parse_graph(GRAPH), target="gpu:6.1").report
+    assert report.nodes == 12
+    (item,) = report.explain("r")
+    assert "compute capability 7.0" in item.why
+    assert "12, none of them changed" in report.text()
+
+
+def test_nothing_to_do_is_said_in_words() -> None:
+    once = auto_mixed_precision(parse_graph(GRAPH)).graph
+    assert "none of them changed: it computes in float16 already" in auto_mixed_precision(once).report.text()
+    denied = auto_mixed_precision(parse_graph(GRAPH), ops=("MatMul=deny",)).report.text()
+    assert "none of them changed: no AllowList op in it computes in float32 and may change" in denied
 
 
 def test_the_report_is_plain_json() -> None:

@@ -185,7 +185,7 @@ def test_gate(text: str, obstacle: str, on_default: bool, on_gpu_1: bool) -> Non
     assert obstacle in policy.obstacle
     assert bool(obstacle) is bool(policy.obstacle)
     assert (policy.may_change(""), policy.may_change("/GPU:1")) == (on_default, on_gpu_1)
-    assert policy.may_change("/CPU:0") is (policy.target.type == "cpu")
+    assert policy.may_change("/CPU:0") is (policy.device_type == "cpu")
 
 
 def test_node_overrides() -> None:

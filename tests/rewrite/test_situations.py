@@ -5,9 +5,11 @@ Casts are written ``half``/``float`` with short names to keep the rows readable;
 
 import re
 import textwrap
+from typing import Any
 
 import pytest
 
+from ampgraph.graph import GraphError, PolicyError
 from ampgraph.graph.text import parse_graph
 from ampgraph.rewrite import Policy, auto_mixed_precision
 
@@ -198,6 +200,55 @@ CASES = [
         id="but-not-one-the-graph-returns",
     ),
     pytest.param(
+        {},
+        """
+        graph g() {
+          %x: f32 = tf.Placeholder<dtype=f32>()
+          %a: f32 = tf.MatMul<T=f32>(%x, %x)
+          %h: f16 = tf.Cast<DstT=f16, SrcT=f32>(%a)
+          %d: f64 = tf.Cast<DstT=f64, SrcT=f32>(%a)
+          %n: f16 = tf.Neg<T=f16>(%h)
+          return %n, %d
+        }
+        """,
+        """
+        graph g() {
+          %x: f32 = tf.Placeholder<dtype=f32>()
+          %xh = half(%x)
+          %a: f16 = tf.MatMul<T=f16>(%xh, %xh)
+          %d: f64 = tf.Cast<DstT=f64, SrcT=f16>(%a)
+          %n: f16 = tf.Neg<T=f16>(%a)
+          return %n, %d
+        }
+        """,
+        id="existing-casts-read-the-low-value",
+    ),
+    pytest.param(
+        {},
+        """
+        graph g() {
+          %x: f16 = tf.Placeholder<dtype=f16>()
+          %c: f32 = tf.Cast<DstT=f32, SrcT=f16>(%x)
+          %s: f32 = tf.Sin<T=f32>(%c)
+          %a: f32 = tf.MatMul<T=f32>(%c, %c)
+          %out: f32 = tf.Identity<T=f32>(%a)
+          return %out, %s
+        }
+        """,
+        """
+        graph g() {
+          %x: f16 = tf.Placeholder<dtype=f16>()
+          %c: f32 = tf.Cast<DstT=f32, SrcT=f16>(%x)
+          %s: f32 = tf.Sin<T=f32>(%c)
+          %a: f16 = tf.MatMul<T=f16>(%x, %x)
+          %af = float(%a)
+          %out: f32 = tf.Identity<T=f32>(%af)
+          return %out, %s
+        }
+        """,
+        id="no-way-there-and-back",
+    ),
+    pytest.param(
         {"nodes": ("a=none",)},
         """
         graph g() {
@@ -302,7 +353,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("settings", "before", "after"), CASES)
-def test_rewrites(settings: dict[str, object], before: str, after: str | None) -> None:
+def test_rewrites(settings: dict[str, Any], before: str, after: str | None) -> None:
     text = textwrap.dedent(before).strip()
     graph = parse_graph(text)
     result = auto_mixed_precision(graph, **settings)
@@ -329,6 +380,20 @@ def test_a_target_that_gains_nothing_says_why() -> None:
 def test_edits_and_overrides_without_effect_are_reported() -> None:
     graph = parse_graph(textwrap.dedent(CASES[0].values[1]).strip())  # type: ignore[arg-type]
     notes = auto_mixed_precision(graph, ops=("gray:-Softplus",), nodes=("nobody/.*=deny",)).report.notes
+    graph = parse_graph(textwrap.dedent(CASES[0].values[1]).strip())  # type: ignore[arg-type]
+    more = auto_mixed_precision(graph, ops=("Matmul=deny", "deny:+Exp"), preserve=("nobody",)).report.notes
+    assert more == [
+        "list edit 'Matmul=deny' names an op that nobody defines. Did you mean 'MatMul'?",
+        "list edit 'deny:+Exp' matches no op of this graph",
+        "preserved name 'nobody' matches no node of this graph",
+    ]
     assert len(notes) == 2
     assert any("'nobody/.*=deny'" in note and "matches no node" in note for note in notes)
     assert any("'gray:-Softplus'" in note and "matches no op" in note for note in notes)
+
+
+def test_wrong_arguments_are_named() -> None:
+    with pytest.raises(GraphError, match=r"takes a Graph; load a file with ampgraph\.load"):
+        auto_mixed_precision("model.pb")  # type: ignore[arg-type]
+    with pytest.raises(PolicyError, match=r"no field 'dtyp'.*Did you mean 'dtype'\?"):
+        auto_mixed_precision(parse_graph("graph g() {\n}"), dtyp="float16")

@@ -1,0 +1,48 @@
+"""Casts that turned out to do nothing: none converts a value to the dtype it has, or back to the one it just had."""
+
+from collections.abc import Collection
+
+from ..graph.graph import Graph, Node, Value
+
+
+def drop_needless_casts(graph: Graph, added: list[Node], kept: Collection[Node]) -> list[Node]:
+    """Remove casts that a rewrite made superfluous, and return those of ``added`` that are still there.
+
+    1. ``Cast(x)`` to the dtype ``x`` has: its users read ``x``. (An existing cast between two values that became low.)
+    2. An added ``Cast(Cast(x))`` back to the dtype of ``x`` from a wider one: its users read ``x``. (An existing cast from
+       the low dtype to float32 whose users became low.)
+
+    Args:
+        graph: The graph the casts were put into.
+        added: The casts that were put in.
+        kept: Nodes that must stay.
+    """
+    fresh = set(added)
+    dropped: set[Node] = set()
+    instead: dict[Value, Value] = {}
+    for node in graph.nodes:
+        if node.op_type != "Cast" or node in kept or node.domain != "tf":
+            continue
+        source = node.inputs[0]
+        if source is None:
+            continue
+        if source.dtype is node.types["DstT"]:
+            instead[node.outputs[0]] = instead.get(source, source)
+            dropped.add(node)
+        elif node in fresh and source.producer.op_type == "Cast":
+            inner = source.producer.inputs[0]
+            narrow, wide = node.types["DstT"], node.types["SrcT"]
+            if inner is not None and inner.dtype is narrow and narrow.bits < wide.bits and narrow.kind == wide.kind:
+                instead[node.outputs[0]] = instead.get(inner, inner)
+                dropped.add(node)
+    if not dropped:
+        return added
+    for node in graph.nodes:
+        for slot, value in enumerate(node.inputs):
+            if value in instead:
+                graph.set_input(node, slot, instead[value])
+    graph.outputs = [instead.get(value, value) for value in graph.outputs]
+    waited_for = {source for node in graph.nodes for source in node.controls}
+    for node in dropped - waited_for:
+        graph.remove(node)
+    return [node for node in added if node not in dropped]
