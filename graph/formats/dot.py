@@ -13,16 +13,24 @@ from ..graph import Graph, Node, Value
 
 _LOW, _HIGH, _CAST, _OTHER = "#b7e1a1", "#bcd7f5", "#ffd59e", "#e8e8e8"
 
+_LEGEND = {_LOW: "float16 or bfloat16", _HIGH: "float32", _CAST: "cast between them", _OTHER: "no floats"}
+
+#: Graphs of more nodes are not drawn: laying them out takes minutes, and nobody finds anything in the picture.
+MOST_NODES = 1500
 #: Seconds that ``dot`` may take.
 TIMEOUT = 120
 
 
 def to_dot(graph: Graph) -> str:
-    """Return ``graph`` (without its functions' bodies) in the DOT language: nodes coloured by precision, edges with types."""
+    """Return ``graph`` (without its functions' bodies) in the DOT language: nodes coloured by precision, edges with
+    types, and a key of the colours below."""
+    cells = "".join(f'<td bgcolor="{color}">{text}</td>' for color, text in _LEGEND.items())
     lines = [
         f"digraph {_quote(graph.name)} {{",
         '  node [shape=box, style="filled,rounded", fontname="sans-serif", fontsize=10];',
         '  edge [fontname="sans-serif", fontsize=8];',
+        '  fontname="sans-serif"; fontsize=10;',
+        f'  label=<<table border="0" cellborder="0" cellspacing="6"><tr>{cells}</tr></table>>;',
     ]
     ids = {node: f"n{i}" for i, node in enumerate(graph.all_nodes())}
     for node, name in ids.items():
@@ -43,8 +51,14 @@ def to_svg(graph: Graph) -> bytes:
     """Return ``graph`` as an SVG picture, laid out by Graphviz.
 
     Raises:
-        FormatError: If Graphviz is not installed, fails, or takes more than two minutes.
+        FormatError: If the graph has more than :data:`MOST_NODES` nodes, or Graphviz is not installed, fails, or takes more
+            than two minutes.
     """
+    if len(graph) > MOST_NODES:
+        raise FormatError(
+            f"Graph {graph.name!r} has {len(graph)} nodes, and pictures of more than {MOST_NODES} are not drawn. Draw a part: "
+            "'ampgraph dump' takes --around NODE and --function NAME. The format 'dot' holds graphs of any size."
+        )
     program = shutil.which("dot")
     if program is None:
         raise FormatError(

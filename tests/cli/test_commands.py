@@ -10,7 +10,7 @@ import pytest
 import ampgraph as ag
 from ampgraph.cli import program
 
-from .conftest import Run
+from .conftest import MODEL, Run
 
 
 @pytest.fixture
@@ -59,11 +59,23 @@ def test_show_a_function(run: Run, calling: Path) -> None:
     assert "Did you mean 'square'?" in run("show", calling, "--function", "sqare", code=2).stderr
 
 
+def test_show_looks_for_a_node_in_functions(run: Run, calling: Path) -> None:
+    assert run("show", calling, "--node", "b").stdout.startswith("// node in function 'square'\n  %b: f32 = tf.MatMul")
+    assert json.loads(run("show", calling, "--node", "b", "--json").stdout)["function"] == "square"
+    calling.write_text(calling.read_text().replace("%b", "%y"))
+    result = run("show", calling, "--node", "y")
+    assert "PartitionedCall" in result.stdout.splitlines()[1]
+    assert result.stderr == "note: there is a node 'y' in function 'square' too: choose with --function\n"
+
+
 def test_show_counts(run: Run, model: Path, calling: Path) -> None:
     text = run("show", model, "--stats").stdout
-    assert text.startswith("7 nodes, 0 functions, 0 inputs, 1 outputs\n")
+    assert text.startswith("7 nodes, 2 inputs, 1 output\n")
     assert "MatMul           2\n" in text
+    assert run("show", calling, "--stats").stdout.startswith("2 nodes and 1 in 1 function, 1 input, 1 output\n")
+    assert run("show", calling, "--stats", "--function", "square").stdout.startswith("1 node, 1 input, 1 output\n")
     data = json.loads(run("show", calling, "--json").stdout)
+    assert (data["nodes"], data["functions"], data["nodes_in_functions"], data["inputs"]) == (2, 1, 1, ["x"])
     assert data["ops"] == {"Placeholder": 1, "PartitionedCall": 1, "MatMul": 1}
     assert data["dtypes"] == {"float32": 3}
 
@@ -93,6 +105,24 @@ def test_dump_rewritten(run: Run, model: Path) -> None:
 def test_dump_svg_without_graphviz_says_what_to_install(run: Run, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda program: None)
     assert "Install Graphviz" in run("dump", model, "--format", "svg", code=1).stderr
+
+
+def test_dump_a_part(run: Run, model: Path, calling: Path) -> None:
+    near = run("dump", model, "--around", "logits", "--depth", "1").stdout
+    graph = ag.parse_graph(near)
+    ag.verify(graph)
+    assert [node.name for node in graph.nodes] == ["w", "relu", "logits", "exp"]
+    assert [value.name for value in graph.inputs] == ["h"]
+    assert graph.output_names == ["w", "exp"]
+    assert "tf.Neg" not in run("dump", model, "--around", "h", "--depth", "2").stdout  # waits for relu, one edge from h
+    assert run("dump", model, "--around", "exp", "--depth", "99").stdout.count("\n") == MODEL.count("\n") - 1
+    assert [node.name for node in ag.parse_graph(run("dump", model, "--around", "y", "--depth", "0").stdout).nodes] == ["y"]
+    assert run("dump", calling, "--function", "square").stdout.startswith("function square(%a: f32) {")
+    picture = run("dump", calling, "--around", "b", "--format", "dot", "--rewritten").stdout
+    assert "MatMul" in picture
+    assert "PartitionedCall" not in picture
+    assert "Did you mean 'logits'?" in run("dump", model, "--around", "logit", code=2).stderr
+    assert "need one of the formats text, dot, svg" in run("dump", model, "--around", "y", "--format", "pb", code=2).stderr
 
 
 @pytest.mark.graphviz
@@ -135,6 +165,34 @@ def test_explain_in_functions(run: Run, calling: Path) -> None:
     assert "Did you mean 'square'?" in run("explain", calling, "--function", "sqare", code=2).stderr
 
 
+def test_explain_several_nodes(run: Run, model: Path) -> None:
+    lines = run("explain", model, "exp", "h").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["h", "exp"]
+    lines = run("explain", model, "y", "--match", ".*o.*|e.p").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["logits", "exp", "y"]
+    assert "A part of a name needs .*" in run("explain", model, "--match", "logit", code=2).stderr
+    assert "regular expression" in run("explain", model, "--match", "(", code=2).stderr
+    assert "Did you mean 'relu'?" in run("explain", model, "h", "rleu", code=2).stderr
+
+
+def test_explain_says_the_same_reason_once(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "model.txt"
+    path.write_text(
+        "graph g(%x: f32, %i: i32) {\n  %a: f32, %b: i32, %c: f32, %d: f32 = "
+        "tf.IdentityN<T=[f32, i32, f32, f32]>(%x, %i, %x, %x)\n  return %a\n}\n"
+    )
+    node = ag.load(path).outputs[0].producer.name
+    (line,) = run("explain", path, node).stdout.splitlines()
+    assert line.startswith(f"{node} (IdentityN) T[0], T[2..3]: float32: ")
+    assert len(json.loads(run("explain", path, node, "--json").stdout)) == 3
+
+
+def test_explain_names_the_function_in_the_table(run: Run, calling: Path) -> None:
+    rows = run("explain", calling).stdout.splitlines()
+    assert any(row.startswith("MatMul") and "in function 'square': b: " in row for row in rows)
+    assert any(row.startswith("Placeholder") and "  x: " in row for row in rows)
+
+
 def test_explain_says_why_nothing_is_rewritten(run: Run, model: Path) -> None:
     for arguments in ([], ["h"]):
         result = run("explain", model, *arguments, "--target", "gpu:6.1")
@@ -156,6 +214,11 @@ def test_diff_exits_as_diff_does(run: Run, model: Path, tmp_path: Path) -> None:
     assert json.loads(run("diff", model, tmp_path / "out.pb", "--json", code=1).stdout) == lines
     assert run("diff", "-", tmp_path / "out.pb", code=1, input=model.read_bytes()).stdout.splitlines() == lines
     assert "cannot be read" in run("diff", model, tmp_path / "missing.pb", code=2).stderr
+    from tests.graph.formats.test_saved_model import two_meta_graphs
+
+    two = two_meta_graphs(tmp_path / "two")
+    assert "Tags must choose" in run("diff", two, two, code=2).stderr
+    run("diff", two, two, "--tags", "train,serve")
     assert "Only one" in run("diff", "-", "-", code=2).stderr
 
 
@@ -167,7 +230,29 @@ def test_lists_say_where_an_op_stands(run: Run) -> None:
     assert "mode cuda_fp16 for gpu:8.0,cuda=12.5,cudnn=9.3" in result.stderr
     assert "edit 'gray:-Conv2D' changes nothing" in result.stderr
     assert "Exp=gray" not in result.stderr
-    assert "'Sofmax' is on no list. Did you mean 'Softmax'?" in result.stderr
+    assert "'Sofmax' is not a TensorFlow op. Did you mean 'Softmax'?" in result.stderr
+
+
+def test_lists_know_ops_that_are_on_no_list(run: Run) -> None:
+    result = run("lists", "Rsqrt", "ImageSummary", "--dtype", "bfloat16")
+    assert [line.split()[:2] for line in result.stdout.splitlines()[1:]][1] == ["ImageSummary", "-"]
+    assert "on no list" in result.stdout
+    assert "not a TensorFlow op" not in result.stderr
+    help = run("lists", "--help").stdout
+    assert "--deny-op" in help
+    assert "--deny-node" not in help
+    assert "--keep-io" not in help
+
+
+def test_policy_prints_what_policy_reads(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    options = ("--dtype", "bfloat16", "--deny-op", "Softmax", "--float-node", "head/.*", "--no-keep-io")
+    text = run("policy", *options).stdout
+    assert 'dtype = "bfloat16"\n' in text
+    assert 'ops = ["Softmax=deny"]\n' in text
+    assert "keep_io = false\n" in text
+    path.write_text(text)
+    assert run("policy", "--policy", path).stdout == text
 
 
 def test_lists_as_json_follow_the_options(run: Run) -> None:
@@ -181,8 +266,9 @@ def test_lists_as_json_follow_the_options(run: Run) -> None:
     assert "edit 'Exp=deny' changes nothing" in run("lists", "--deny-op", "Exp").stderr
 
 
-def test_verify(run: Run, model: Path, tmp_path: Path) -> None:
-    assert run("verify", model).stdout == f"{model} is valid: 7 nodes, 0 functions\n"
+def test_verify(run: Run, model: Path, calling: Path, tmp_path: Path) -> None:
+    assert run("verify", model).stdout == f"{model} is valid: 7 nodes\n"
+    assert run("verify", calling).stdout == f"{calling} is valid: 2 nodes and 1 in 1 function\n"
     bad = tmp_path / "bad.txt"
     bad.write_text("graph g(%x: i32) {\n" + "".join(f"  %y{i}: f32 = tf.Relu<T=f32>(%x)\n" for i in range(30)) + "}\n")
     lines = run("verify", bad, code=1).stdout.splitlines()
@@ -191,6 +277,7 @@ def test_verify(run: Run, model: Path, tmp_path: Path) -> None:
         "valid": False,
         "nodes": 30,
         "functions": 0,
+        "nodes_in_functions": 0,
         "violations": lines,
     }
 
@@ -199,6 +286,7 @@ def test_doctor(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     from importlib import metadata
 
     data = json.loads(run("doctor", "--json").stdout)
+    assert "onnx" not in data  # nothing here reads it
     assert data["numpy"]["found"] == metadata.version("numpy")
     assert (data["dot"]["found"] == "absent") == (shutil.which("dot") is None)
 
@@ -225,6 +313,7 @@ def test_demo(run: Run) -> None:
     assert "f16" not in before
     assert "%relu: f16[32,64] = tf.Relu<T=f16>(%h)" in after
     assert "exp (Exp) T: float32: Exp is on the DenyList" in why
+    assert "y (Tanh) T: float32: Tanh is on the GrayList and downstream of" in why
 
 
 def test_every_command_has_help(run: Run) -> None:

@@ -19,6 +19,14 @@ def test_python_runs(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_policies_can_be_read(page: Path) -> None:
+    from ampgraph import Policy
+
+    for block in re.findall(r"^```toml\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+        assert Policy.from_toml(block).lists()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_to_files(page: Path) -> None:
     for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
         assert (page.parent / link).exists(), link
@@ -37,3 +45,10 @@ def test_the_reading_order_leads_to_every_module(module: Module) -> None:
     command = path.startswith("src/ampgraph/cli/") and "@click.command" in module.path.read_text(encoding="utf-8")
     if not command and module.path.name != "__init__.py":
         assert f"`{path}`" in READING_ORDER
+
+
+def test_every_folder_of_recorded_data_says_what_it_is() -> None:
+    folders = [path for path in (ROOT / "tests" / "data").iterdir() if path.is_dir()]
+    assert folders
+    for folder in folders:
+        assert "TensorFlow 2." in (folder / "README.md").read_text(encoding="utf-8"), folder

@@ -9,9 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from ampgraph import find_dtype
+from ampgraph.rewrite import RewriteResult
+
 from .modules import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+# What a run says when an option or pattern that the README shows fits nothing in the example.
+IN_VAIN = re.compile(r"matches no|changes nothing|names an op nobody|left alone|nothing was rewritten")
 
 
 def _blocks(language: str) -> list[str]:
@@ -43,6 +50,7 @@ def test_commands_print_what_the_readme_says(folder: Path) -> None:
         run = subprocess.run([sys.executable, "-m", "ampgraph", *arguments], capture_output=True, text=True, check=False)
         expected = 1 if arguments[0] == "diff" else 0  # as diff(1): 1 = they differ
         assert run.returncode == expected, f"{command}\n{run.stderr}"
+        assert not IN_VAIN.search(run.stdout + run.stderr), f"{command}\n{run.stdout}{run.stderr}"
         printed = run.stdout.splitlines()
         for i, line in enumerate(lines):
             if line == "…":
@@ -60,6 +68,10 @@ def test_python_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         exec(compile(block, "README.md", "exec"), namespace)
     printed = capsys.readouterr().out
     assert printed.startswith("True policy")
+    assert not IN_VAIN.search(printed), printed
+    result = namespace["result"]
+    assert isinstance(result, RewriteResult)
+    assert result.graph.node("resnet50_1/predictions_1/MatMul").types == {"T": find_dtype("float32")}
     assert "(MaxPool) T: float32" in printed
     assert "tf.MatMul<T=f16>" in printed
     assert "tf.Exp<T=f32>" in printed
@@ -70,6 +82,19 @@ def test_links_lead_to_files() -> None:
     assert links
     for link in links:
         assert (ROOT / link).exists(), link
+
+
+def test_anchors_are_headings() -> None:
+    anchors = re.findall(r"\]\(([^)#]+)#([^)]+)\)", README)
+    assert anchors
+    for page, anchor in anchors:
+        headings = re.findall(r"^#+ (.*)$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
+        assert anchor in {heading.lower().replace(" ", "-") for heading in headings}, anchor
+
+
+def test_lines_are_not_long() -> None:
+    prose = re.sub(r"^```.*?^```$|^\|.*$", "", README, flags=re.MULTILINE | re.DOTALL)
+    assert [line for line in prose.splitlines() if len(line) > 130] == []
 
 
 def test_make_targets_exist() -> None:

@@ -57,6 +57,17 @@ def test_without_graphviz_the_error_says_what_to_install(monkeypatch: pytest.Mon
         to_svg(parse_graph(TEXT))
 
 
+def test_huge_graphs_are_refused_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    _fake_dot(monkeypatch, tmp_path, "print('drawn')")
+    graph = Graph("g")
+    for _ in range(dot.MOST_NODES):
+        graph.add("NoOp")
+    assert to_svg(graph) == b"drawn\n"
+    graph.add("NoOp")
+    with pytest.raises(FormatError, match=r"Graph 'g' has 1501 nodes.*--around NODE and --function NAME"):
+        to_svg(graph)
+
+
 def _fake_dot(monkeypatch: pytest.MonkeyPatch, folder: Path, body: str) -> None:
     program = folder / "dot"
     program.write_text(f"#!{sys.executable}\nimport sys, time\n{body}\n")
@@ -85,3 +96,4 @@ def test_graphviz_draws_every_node() -> None:
     root = ElementTree.fromstring(to_svg(parse_graph(TEXT)))
     groups = [element for element in root.iter("{http://www.w3.org/2000/svg}g") if element.get("class") == "node"]
     assert len(groups) == 7  # 5 nodes, 1 input, 1 output
+    assert {"float32", "float16 or bfloat16", "cast between them"} <= {text.text for text in root.iter() if text.text}

@@ -14,6 +14,7 @@ from ampgraph.cli.doctor import doctor
 from ampgraph.cli.dump import dump
 from ampgraph.cli.explain import explain
 from ampgraph.cli.lists import lists
+from ampgraph.cli.policy import policy
 from ampgraph.cli.program import Program
 from ampgraph.cli.rewrite import rewrite
 from ampgraph.cli.show import show
@@ -30,7 +31,7 @@ def program() -> None:
     """
 
 
-for _command in (rewrite, explain, show, dump, diff, lists, verify, doctor, demo):
+for _command in (rewrite, explain, show, dump, diff, lists, policy, verify, doctor, demo):
     program.add_command(_command)
 
 

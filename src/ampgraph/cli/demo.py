@@ -13,8 +13,9 @@ graph demo() {
   %relu: f32[32,64] = tf.Relu<T=f32>(%h)
   %logits: f32[32,64] = tf.MatMul<T=f32>(%relu, %w)
   %exp: f32[32,64] = tf.Exp<T=f32>(%logits)
-  %y: f32[32,64] = tf.Neg<T=f32>(%exp)
-  return %y
+  %y: f32[32,64] = tf.Tanh<T=f32>(%exp)
+  %out: f32[32,64] = tf.Identity<T=f32>(%y)
+  return %out
 }
 """
 

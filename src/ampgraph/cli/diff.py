@@ -17,9 +17,10 @@ class _DiffCommand(Command):
 @click.argument("a")
 @click.argument("b")
 @format_option("--from", "from_", help="Format of both. [by suffix, stdin by content]")
+@click.option("--tags", metavar="TAG,…", help="Tags of the meta graph to compare, in two SavedModels.")
 @click.option("--json", "as_json", is_flag=True, help="Print the differences as JSON.")
 @click.pass_context
-def diff(ctx: click.Context, a: str, b: str, from_: str | None, as_json: bool) -> None:
+def diff(ctx: click.Context, a: str, b: str, from_: str | None, tags: str | None, as_json: bool) -> None:
     """Print what differs between the graphs in files A and B.
 
     A line starts with + for what only B has, - for what only A has, ~ for what is different. Exits as diff(1) does: 0 if
@@ -27,7 +28,7 @@ def diff(ctx: click.Context, a: str, b: str, from_: str | None, as_json: bool) -
     """
     if a == b == "-":
         raise click.UsageError("Only one of the two graphs can come from stdin.")
-    graphs = [Source(path, from_).load() for path in (a, b)]
+    graphs = [Source(path, from_, tags=tuple(tags.split(",")) if tags else ()).load() for path in (a, b)]
     from ampgraph.graph.diff import diff as find_differences
 
     with progress("comparing"):

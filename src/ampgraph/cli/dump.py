@@ -2,27 +2,41 @@
 
 import click
 
-from ampgraph.cli.options import Settings, rewrite_options
+from ampgraph.cli.excerpt import excerpt
+from ampgraph.cli.options import Settings, rewrite_graph, rewrite_options
 from ampgraph.cli.output import progress
 from ampgraph.cli.program import Command
-from ampgraph.cli.streams import Source, source_options, write_data
+from ampgraph.cli.streams import Source, find_bodies, find_function, source_options, write_data
 
 _FORMATS = ("text", "json", "dot", "svg", "pb", "pbtxt")
+_PARTS = ("text", "dot", "svg")
 _SUFFIXES = {"txt": "text"} | {name: name for name in _FORMATS[1:]}
 
 
 @click.command(cls=Command)
 @source_options
-@click.option("--format", type=click.Choice(_FORMATS), help="What to write. [by the suffix of OUT, else text]")
+@click.option("--format", "--to", "format", type=click.Choice(_FORMATS), help="What to write. [by the suffix of OUT, else text]")
 @click.option("-o", "--out", default="-", metavar="OUT", help="File to write; - is stdout (default).")
+@click.option("--function", metavar="NAME", help="Only this function's body; as text or a picture.")
+@click.option("--around", metavar="NODE", help="Only this node and what is near it; as text or a picture.")
+@click.option("--depth", type=click.IntRange(0), default=3, show_default=True, help="How many data edges away --around goes.")
 @click.option("--rewritten", is_flag=True, help="Rewrite the graph first, by the options below.")
 @rewrite_options
-def dump(source: Source, format: str | None, out: str, rewritten: bool, settings: Settings) -> None:
+def dump(
+    source: Source,
+    format: str | None,
+    out: str,
+    function: str | None,
+    around: str | None,
+    depth: int,
+    rewritten: bool,
+    settings: Settings,
+) -> None:
     """Write the graph in FILE in another format.
 
     \b
     ampgraph dump model.pb --rewritten --dtype bfloat16
-    ampgraph dump model.pb -o model.svg
+    ampgraph dump model.pb -o model.svg --around dense_1/MatMul
     """
     if settings.values and not rewritten:
         given = ", ".join(f"--{name.replace('_', '-')}" for name in settings.values)
@@ -31,11 +45,17 @@ def dump(source: Source, format: str | None, out: str, rewritten: bool, settings
         format = "text" if out == "-" else _SUFFIXES.get(out.removesuffix(".gz").rpartition(".")[2].lower())
     if format is None:
         raise click.UsageError(f"The suffix of {out!r} is of no known format. Say --format {'|'.join(_FORMATS)}.")
-    if rewritten:
-        settings.policy()
+    if format not in _PARTS and not (function is None and around is None):
+        raise click.UsageError(f"--function and --around need one of the formats {', '.join(_PARTS)}.")
+    policy = settings.policy() if rewritten else None
     graph = source.load()
-    if rewritten:
-        graph = settings.rewrite(graph).graph
+    if policy is not None:
+        graph = rewrite_graph(graph, policy).graph
+    if around is not None:
+        graph = find_bodies(graph, around, function)[0]
+        graph = excerpt(graph, graph.node(around), depth)
+    elif function is not None:
+        graph = find_function(graph, function)
     with progress(f"writing {format}"):
         if format == "dot":
             from ampgraph.graph.formats.dot import to_dot

@@ -2,14 +2,14 @@
 
 import click
 
-from ampgraph.cli.options import Settings, rewrite_options
+from ampgraph.cli.options import Settings, list_options
 from ampgraph.cli.output import note, print_json, print_table
 from ampgraph.cli.program import Command
 
 
 @click.command(cls=Command)
 @click.argument("ops", nargs=-1, metavar="[OP]...")
-@rewrite_options
+@list_options
 @click.option("--json", "as_json", is_flag=True, help="Print the lists as JSON.")
 def lists(ops: tuple[str, ...], settings: Settings, as_json: bool) -> None:
     """Print the op lists, or where each OP stands.
@@ -17,6 +17,7 @@ def lists(ops: tuple[str, ...], settings: Settings, as_json: bool) -> None:
     The lists are those that `ampgraph rewrite` would use with the same options.
     """
     from ampgraph.graph.errors import did_you_mean
+    from ampgraph.graph.schemas.tf import op_types
 
     policy = settings.policy()
     found = policy.lists()
@@ -39,6 +40,7 @@ def lists(ops: tuple[str, ...], settings: Settings, as_json: bool) -> None:
     for edit in found.ineffective:
         note(f"edit {str(edit)!r} changes nothing")
     print_table(("op", "list", "why"), rows)
-    for op, title, why in rows:
-        if title == "-" and why == "on no list" and (hint := did_you_mean(op, known)):
-            note(f"{op!r} is on no list.{hint}")
+    vocabulary = {*known, *op_types()}
+    for op, _, why in rows:
+        if why == "on no list" and op not in vocabulary:
+            note(f"{op!r} is not a TensorFlow op.{did_you_mean(op, vocabulary)}")

@@ -7,9 +7,12 @@ import re
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from ampgraph.graph import Graph
 
 #: Work that takes less seconds shows no progress.
 PATIENCE = 1.0
@@ -72,6 +75,17 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None
             cell.rjust(width) if right else cell.ljust(width) for cell, width, right in zip(row, widths, numeric, strict=True)
         )
         click.echo(line.rstrip())
+
+
+def count_nodes(graph: "Graph") -> str:
+    """Return how many nodes there are: ``"30 nodes and 339 in 19 functions"``."""
+    bodies = [] if graph.is_function else list(graph.functions.values())
+    return plural(len(graph), "node") + (f" and {sum(map(len, bodies))} in {plural(len(bodies), 'function')}" if bodies else "")
+
+
+def plural(count: int, noun: str) -> str:
+    """Return ``"1 node"``, ``"2 nodes"`` …"""
+    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 def note(text: str) -> None:

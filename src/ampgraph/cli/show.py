@@ -5,18 +5,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ampgraph.cli.output import print_json, print_table, print_text
-from ampgraph.cli.program import ArgumentError, Command
-from ampgraph.cli.streams import Source, find_function, source_options
+from ampgraph.cli.output import count_nodes, note, plural, print_json, print_table, print_text
+from ampgraph.cli.program import Command
+from ampgraph.cli.streams import Source, find_bodies, find_function, source_options
 
 if TYPE_CHECKING:
     from ampgraph.graph import Graph, Node
+
+_INPUTS = ("Placeholder", "PlaceholderV2")
 
 
 @click.command(cls=Command)
 @source_options
 @click.option("--function", metavar="NAME", help="Show this function's body instead of the main graph.")
-@click.option("--node", metavar="NAME", help="Show one node, what it reads and what reads it.")
+@click.option("--node", metavar="NAME", help="Show one node, in functions too, what it reads and what reads it.")
 @click.option("--stats", is_flag=True, help="Count ops and dtypes instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print the counts (or, with --node, the neighbourhood) as JSON.")
 def show(source: Source, function: str | None, node: str | None, stats: bool, as_json: bool) -> None:
@@ -27,23 +29,24 @@ def show(source: Source, function: str | None, node: str | None, stats: bool, as
     if node is not None and stats:
         raise click.UsageError("--node and --stats exclude each other.")
     graph = source.load()
+    if node is not None:
+        _show_node(find_bodies(graph, node, function), node, as_json)
+        return
     if function is not None:
         graph = find_function(graph, function)
-    if node is not None:
-        _show_node(graph, node, as_json)
-    elif stats or as_json:
+    if stats or as_json:
         _show_stats(graph, as_json)
     else:
         print_text(str(graph))
 
 
-def _show_node(graph: "Graph", name: str, as_json: bool) -> None:
-    from ampgraph.graph import GraphError
-
-    try:
-        node = graph.node(name)
-    except GraphError as error:
-        raise ArgumentError(str(error)) from error
+def _show_node(bodies: "list[Graph]", name: str, as_json: bool) -> None:
+    graph, *others = bodies
+    if others:
+        names = ", ".join(repr(body.name) for body in others)
+        note(f"there is a node {name!r} in function{'s' * (len(others) > 1)} {names} too: choose with --function")
+    node = graph.node(name)
+    function = graph.name if graph.is_function else ""
     groups = {
         "reads": [value.producer for value in node.inputs if value is not None],
         "waits for": node.controls,
@@ -53,9 +56,15 @@ def _show_node(graph: "Graph", name: str, as_json: bool) -> None:
     lines = _lines(graph)
     unique = {title: list(dict.fromkeys(nodes)) for title, nodes in groups.items()}
     if as_json:
-        print_json({"node": lines[node], **{title: [lines[item] for item in nodes] for title, nodes in unique.items()}})
+        print_json(
+            {
+                "function": function,
+                "node": lines[node],
+                **{title: [lines[item] for item in nodes] for title, nodes in unique.items()},
+            }
+        )
         return
-    for title, nodes in {"node": [node], **unique}.items():
+    for title, nodes in {f"node in function {function!r}" if function else "node": [node], **unique}.items():
         if nodes:
             print_text("\n".join([f"// {title}", *(f"  {lines[item]}" for item in nodes)]))
 
@@ -74,17 +83,20 @@ def _show_stats(graph: "Graph", as_json: bool) -> None:
     ops = collections.Counter(node.op_type for node in nodes)
     dtypes = collections.Counter(str(value.dtype or "unknown") for node in nodes for value in node.outputs)
     facts: dict[str, Any] = {
-        "nodes": len(nodes),
+        "nodes": len(graph),
         "functions": len(bodies) - 1,
-        "inputs": [value.name for value in graph.inputs],
+        "nodes_in_functions": len(nodes) - len(graph),
+        "inputs": [
+            *(value.name for value in graph.inputs),
+            *(node.name for node in graph.nodes if node.op_type in _INPUTS),
+        ],
         "outputs": list(graph.output_names),
     }
     if as_json:
         print_json({**facts, "ops": dict(ops.most_common()), "dtypes": dict(dtypes.most_common())})
         return
-    click.echo(
-        f"{facts['nodes']} nodes, {facts['functions']} functions, {len(graph.inputs)} inputs, {len(graph.outputs)} outputs\n"
-    )
+    inputs, outputs = plural(len(facts["inputs"]), "input"), plural(len(graph.outputs), "output")
+    click.echo(f"{count_nodes(graph)}, {inputs}, {outputs}\n")
     print_table(("dtype", "values"), dtypes.most_common())
     click.echo()
     print_table(("op", "nodes"), ops.most_common())

@@ -149,6 +149,23 @@ def find_function(graph: "Graph", name: str) -> "Graph":
     return graph.functions[name]
 
 
+def find_bodies(graph: "Graph", name: str, function: str | None = None) -> "list[Graph]":
+    """Return those among the graph and its functions that have a node of this name, or the one named function.
+
+    Raises:
+        ArgumentError: If there is none.
+    """
+    from ampgraph.graph.errors import did_you_mean
+
+    bodies = [graph, *graph.functions.values()] if function is None else [find_function(graph, function)]
+    found = [body for body in bodies if body.has_node(name)]
+    if not found:
+        names = {item.name: None for body in bodies for item in body.all_nodes()}
+        where = "the graph" if function is None else f"function {function!r}"
+        raise ArgumentError(f"There is no node {name!r} in {where}.{did_you_mean(name, names)}")
+    return found
+
+
 def format_of(out: str, format: str | None, source: Source) -> str:
     """Return the format for a target: ``format`` if given, else by suffix, for stdout that of the source.
 

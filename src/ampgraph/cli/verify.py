@@ -2,7 +2,7 @@
 
 import click
 
-from ampgraph.cli.output import print_json, progress
+from ampgraph.cli.output import count_nodes, print_json, progress
 from ampgraph.cli.program import Command
 from ampgraph.cli.streams import Source, source_options
 
@@ -22,10 +22,15 @@ def verify(ctx: click.Context, source: Source, as_json: bool) -> None:
     with progress("verifying"):
         found = list(violations(graph))
     if as_json:
-        print_json({"valid": not found, "nodes": len(graph), "functions": len(graph.functions), "violations": found})
+        counts = {
+            "nodes": len(graph),
+            "functions": len(graph.functions),
+            "nodes_in_functions": sum(map(len, graph.functions.values())),
+        }
+        print_json({"valid": not found, **counts, "violations": found})
     elif found:
         click.echo("\n".join(found))
     else:
-        click.echo(f"{source.name} is valid: {len(graph)} nodes, {len(graph.functions)} functions")
+        click.echo(f"{source.name} is valid: {count_nodes(graph)}")
     if found:
         ctx.exit(1)
