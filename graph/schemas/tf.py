@@ -23,7 +23,7 @@ _KERNEL_SUFFIX = {float16: "half", bfloat16: "bfloat16"}
 
 @functools.cache
 def _data() -> Any:
-    return json.loads(gzip.decompress((files(__package__) / "tf.json.gz").read_bytes()))
+    return json.loads(gzip.decompress((files(__name__.rpartition(".")[0]) / "tf.json.gz").read_bytes()))
 
 
 def op_types() -> Iterable[str]:

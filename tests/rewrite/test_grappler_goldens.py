@@ -5,14 +5,11 @@ the random graphs and some real models. ``AMPGRAPH_GOLDENS`` may name a folder w
 """
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
-
-from goldens import Case, read_cases, run_case
+from tests.tools.goldens import Case, read_cases, run_case
 
 SHARE = Path(__file__).parents[1] / "data" / "grappler"
 CASES = list(read_cases(SHARE))
