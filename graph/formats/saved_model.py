@@ -203,7 +203,9 @@ def _check_free(target: Path, overwrite: bool) -> None:
     if not any((target / name).is_file() for name in _NAMES):
         raise FormatError("The target folder is neither empty nor a SavedModel. Name another folder.")
     if not overwrite:
-        raise FormatError("The target folder already holds a SavedModel. Name another folder, or allow overwriting (--overwrite, overwrite=True).")
+        raise FormatError(
+            "The target folder already holds a SavedModel. Name another folder, or allow overwriting (--overwrite, overwrite=True)."
+        )
 
 
 def _sibling(target: Path) -> Path:
