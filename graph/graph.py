@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from .dtypes import DType
+from .dtypes import DType, find_dtype
 from .errors import GraphError, did_you_mean
 from .schema import OpSchema, Signature, untyped_signature
 from .schemas import find_schema
@@ -344,8 +344,18 @@ class Graph:
             outputs: Number of results; needed only for ops that no vocabulary defines.
 
         Raises:
-            GraphError: If the counts of operands cannot be determined.
+            GraphError: If the counts of operands cannot be determined, or an operand or dtype is something else.
         """
+        wrong = (
+            [inputs]
+            if isinstance(inputs, str | Node | Value)
+            else [item for item in inputs if not isinstance(item, Value | None)]
+        )
+        if wrong:
+            text = f"Inputs of a new {op_type} are a list of values, such as [node.outputs[0]]."
+            raise GraphError(f"{text} Received: {wrong[0]!r}")
+        if types is not None and any(dtype.__class__ is not DType for dtype in types.values()):
+            types = {key: dtype if dtype.__class__ is DType else find_dtype(str(dtype)) for key, dtype in types.items()}
         schema = self.find_schema(domain, op_type)
         attributes = _NOTHING if attributes is None else attributes
         if schema is None:
@@ -413,7 +423,13 @@ class Graph:
             del self._names[node.name]
 
     def set_input(self, node: Node, slot: int, value: Value | None) -> None:
-        """Make operand ``slot`` of ``node`` read ``value``."""
+        """Make operand ``slot`` of ``node`` read ``value``.
+
+        Raises:
+            GraphError: If the node has no such operand.
+        """
+        if not 0 <= slot < len(node.inputs):
+            raise GraphError(f"Node {node} has {len(node.inputs)} inputs. Received: slot {slot}")
         old = node.inputs[slot]
         node.inputs[slot] = value
         if self._nx is not None:
@@ -470,6 +486,18 @@ class Graph:
         for name, function in self.functions.items():
             library[name] = function._copy(library)
         return next((library[name] for name, function in self.functions.items() if function is self), None) or self._copy(library)
+
+    def __copy__(self) -> "Graph":
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Graph":
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, tuple[str, str | None]]:
+        """Pickle as the JSON text, which is flat however deep the graph; ``meta`` is not in it."""
+        from .formats.json import print_json
+
+        return _from_json, (print_json(self), self.name if self.is_function else None)
 
     def _copy(self, library: "dict[str, Graph]") -> "Graph":
         graph = Graph.__new__(Graph)
@@ -528,6 +556,13 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"<Graph {self.name!r}: {len(self)} nodes, {len(self.functions)} functions>"
+
+
+def _from_json(text: str, function: str | None) -> Graph:
+    from .formats.json import parse_json
+
+    graph = parse_json(text)
+    return graph if function is None else graph.functions[function]
 
 
 def _edges(node: Node) -> Iterator[tuple[Node, Node, Any]]:

@@ -125,7 +125,10 @@ def _input_suffix(value: Value, control_ref: Callable[[Node], str]) -> str:
 def _suffix(node: Node, inferred_name: str, control_ref: Callable[[Node], str]) -> str:
     text = ""
     if node.attributes:
-        text = _attributes(node.attributes, node.signature.schema)
+        try:
+            text = _attributes(node.attributes, node.signature.schema)
+        except GraphError as error:
+            raise GraphError(f"Node {node}: {error}") from error
     if node.name != inferred_name:
         text += f" name={quote(node.name)}"
     if node.device:

@@ -19,6 +19,11 @@ class Tokens:
     """The tokens of a text and a position among them; the last token is empty."""
 
     def __init__(self, text: str) -> None:
+        if not text.isascii():
+            try:
+                text.encode()
+            except UnicodeEncodeError as error:
+                raise ParseError(f"The text is no Unicode: {error}") from error
         self.text = text
         self.tokens: list[str] = _TOKEN.findall(text)
         if "//" in text:
@@ -91,7 +96,7 @@ class Tokens:
             if match[3] not in _SIMPLE_ESCAPES:
                 self.fail(f"Unknown escape '\\{match[3]}' in a string; use \\n, \\t, \\r, \\\", \\\\, \\xNN or \\u{{...}}.")
             return _SIMPLE_ESCAPES[match[3]]
-        if int(code, 16) > 0x10FFFF:
+        if int(code, 16) > 0x10FFFF or 0xD800 <= int(code, 16) < 0xE000:
             self.fail(f"No character has the number 0x{code}.")
         return chr(int(code, 16))
 

@@ -369,12 +369,14 @@ def _has_placeholder(node: Node) -> bool:
 
 
 def constants_match(graph: Graph) -> Iterator[str]:
-    """A constant's tensor has the dtype that the node declares."""
+    """A constant's tensor has the dtype that the node declares, and as many bytes as its shape needs."""
     for node in graph.nodes:
         if node.op_type == "Const" and node.domain == "tf":
             tensor, dtype = node.attributes.get("value"), node.types.get("dtype")
             if isinstance(tensor, Tensor) and dtype is not None and tensor.dtype is not dtype:
                 yield f"[constant-matches] {node} declares {dtype.name}, but its tensor is {tensor.dtype.name}."
+            if isinstance(tensor, Tensor) and (problem := tensor.problem()):
+                yield f"[constant-matches] The tensor of {node} {problem}."
 
 
 def nx_agrees(graph: Graph) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import re
 import shutil
 import zlib
 from collections.abc import Sequence
@@ -16,7 +17,11 @@ _SUFFIXES = {".pb": "pb", ".pbtxt": "pbtxt", ".json": "json", ".txt": "text"}
 FORMATS = (*_SUFFIXES.values(), "saved_model")
 #: The largest file that is read, packed or unpacked: what protobuf can hold.
 MAX_BYTES = 2**31 - 1
+#: What gzip data may always unpack to, in bytes, and beyond that how many times its own size.
+MAX_UNPACKED = 2**26
+MAX_RATIO = 100
 _CHUNK = 1 << 20
+_SURROGATE = re.compile(r"(?<!\\)(?:\\\\)*\\u\{d[89a-f]..\}")
 
 
 def load(
@@ -43,8 +48,12 @@ def load(
         FormatError: If the file is missing, unreadable, damaged, or its suffix is unknown.
         GraphError: If the file is readable but its graph makes no sense.
     """
-    path = Path(path)
     try:
+        for name, given in (("outputs", outputs), ("tags", tags)):
+            if isinstance(given, str):
+                raise FormatError(f"{name} is a list of names, so write {name}=[{given!r}].")
+        _check_path(path)
+        path = Path(path)
         kind = find_format(path, format)
         if format is None and path.name in ("saved_model.pb", "saved_model.pbtxt"):
             raise FormatError(f"This file is one part of a SavedModel. Name its folder instead: {path.parent}")
@@ -79,6 +88,7 @@ def save(
     graphs = [graph] if isinstance(graph, Graph) else graph
     from_folder = any(getattr(part.meta, "saved_model", None) for part in graphs)
     try:
+        _check_path(path)
         kind = find_format(path, format, writing=True, from_folder=from_folder)
         path = Path(path)
         if kind == "saved_model":
@@ -93,12 +103,24 @@ def save(
         if overwrite is False and path.exists():
             raise FormatError("The file already exists. Name another, or allow overwriting.")
         data = encode(graph, kind)
-        write_bytes(path, _compress(data) if path.name.endswith(".gz") else data)
+        write_bytes(path, compress(data) if is_gzip(path) else data)
     except OSError as error:
         raise FormatError(f"{path} cannot be written: {error.strerror or error}.") from error
     except AmpgraphError as error:
         error.args = (f"{path}: {error}",)
         raise
+
+
+def _check_path(path: str | os.PathLike[str]) -> None:
+    """Refuse what is no name of a file, before the system says so in its own words."""
+    text = os.fspath(path)
+    if not text or "\0" in text:
+        raise FormatError(f"A file name is not empty and has no NUL character. Received: {text!r}")
+
+
+def is_gzip(path: str | os.PathLike[str]) -> bool:
+    """Whether the name says that the file is packed."""
+    return os.fspath(path).lower().endswith(".gz")
 
 
 def find_format(
@@ -127,7 +149,7 @@ def find_format(
     path = Path(path)
     if not writing:
         path.stat()
-    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
+    suffix = Path(path.name[:-3] if is_gzip(path) else path.name).suffix.lower()
     if suffix in _SUFFIXES and not (path.is_dir() and not writing):
         return _SUFFIXES[suffix]
     if path.is_dir() or (writing and (from_folder or not suffix)):
@@ -154,7 +176,7 @@ def decode(data: bytes, kind: str, *, outputs: Sequence[str] | None = None) -> G
     if outputs is not None:
         raise FormatError(f"Outputs can be named for TensorFlow files only; format {kind!r} says its own.")
     try:
-        text = data.decode("utf-8")
+        text = data.rstrip().decode("utf-8")
     except UnicodeDecodeError as error:
         raise FormatError(f"This is not a text file in UTF-8: {error}") from error
     if kind == "json":
@@ -175,43 +197,53 @@ def encode(graph: Graph, kind: str) -> bytes:
     if kind in ("pb", "pbtxt"):
         from .tensorflow import serialize, write_graph_def
 
-        return serialize(write_graph_def(graph), text=kind == "pbtxt")
+        proto = write_graph_def(graph)
+        if not proto.ByteSize():  # a file of no bytes would look damaged
+            proto.versions.SetInParent()
+        return serialize(proto, text=kind == "pbtxt")
     if kind == "json":
         from .json import print_json
 
         return print_json(graph).encode("utf-8")
     from ..text import print_graph
 
-    return (print_graph(graph).rstrip("\n") + "\n").encode("utf-8")
+    text = print_graph(graph).rstrip("\n")
+    if found := _SURROGATE.search(text):
+        near = text[max(0, found.start() - 20) : found.end() + 20]
+        raise FormatError(f"The graph has text that is no Unicode (a lone surrogate). Received: {near!r}")
+    return (text + "\n").encode("utf-8")
 
 
 def read_bytes(file: BinaryIO) -> bytes:
     """Read a binary stream to its end, unpacking gzip (recognised by content), at most :data:`MAX_BYTES`.
 
+    What is packed absurdly well is refused too: more than :data:`MAX_UNPACKED` bytes and :data:`MAX_RATIO` times its size.
+
     Raises:
         FormatError: If it is too large, or damaged gzip.
     """
-    data = _read_limited(file)
+    data = _read_limited(file, MAX_BYTES, "which no format here allows")
     if data[:2] != b"\x1f\x8b":
         return data
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as unpacked:
-            return _read_limited(unpacked)
+            limit = min(MAX_BYTES, max(MAX_UNPACKED, MAX_RATIO * len(data)))
+            return _read_limited(unpacked, limit, f"unpacked from {len(data)}. If you trust it, unpack it first (gunzip)")
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise FormatError(f"The gzip file is damaged or cut off: {error}") from error
 
 
-def _read_limited(file: BinaryIO | gzip.GzipFile) -> bytes:
+def _read_limited(file: BinaryIO | gzip.GzipFile, limit: int, why: str) -> bytes:
     parts, size = [], 0
     while part := file.read(_CHUNK):
         size += len(part)
-        if size > MAX_BYTES:
-            raise FormatError(f"The file holds more than {MAX_BYTES} bytes, which no format here allows.")
+        if size > limit:
+            raise FormatError(f"The file holds more than {limit} bytes, {why}.")
         parts.append(part)
     return b"".join(parts)
 
 
-def _compress(data: bytes) -> bytes:
+def compress(data: bytes) -> bytes:
     """Pack without name and time, so that equal graphs give equal files."""
     return gzip.compress(data, compresslevel=6, mtime=0)
 

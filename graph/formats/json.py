@@ -8,6 +8,7 @@ Attribute values that JSON lacks are objects with one telling key: ``{"dtype": "
 import base64
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
@@ -17,12 +18,15 @@ from ..errors import AmpgraphError, FormatError
 from ..graph import Graph, Node, Value
 from ..schema import Formal, OpSchema, untyped_signature
 from ..schemas import find_schema
-from ..types import UNKNOWN, FunctionRef, Placeholder, Shape, Tensor
+from ..types import UNKNOWN, FunctionRef, Placeholder, Shape, Tensor, splat_of
 
 FORMAT = "ampgraph"
 VERSION = 1
 #: The largest constant that is expanded from one repeated value, in bytes.
 MAX_BYTES = 2**34
+
+
+_SURROGATE = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
 
 
 # ---- writing ------------------------------------------------------------------------------------------------------
@@ -36,7 +40,10 @@ def print_json(graph: Graph) -> str:
     """
     head = {"format": FORMAT, "version": VERSION, **_graph_to_json(graph)}
     head["functions"] = {name: _graph_to_json(function) for name, function in graph.functions.items()}
-    return "".join(_lines(head, "")) + "\n"
+    text = "".join(_lines(head, "")) + "\n"
+    if _SURROGATE.search(text):
+        _check_unicode(json.loads(text))
+    return text
 
 
 def _lines(value: Any, indent: str) -> Iterable[str]:
@@ -157,14 +164,16 @@ def _tensor_to_json(tensor: Tensor) -> dict[str, Any]:
     if tensor.dtype.kind == "handle":
         raise FormatError(f"a tensor of dtype {tensor.dtype} has no array form.")
     data = tensor.array()
+    one = splat_of(data)
     if tensor.dtype.kind == "string":
-        items = [item if isinstance(item, bytes) else str(item).encode() for item in data.ravel().tolist()]
-        return {**row, "strings": [_to_json(item) for item in items]}
+        flat = (data if one is None else one).ravel().tolist()
+        strings = [_to_json(item if isinstance(item, bytes) else str(item).encode()) for item in flat]
+        return {**row, "strings": strings} if one is None else {**row, "splat": strings[0]}
     if data.dtype.byteorder == ">":
         data = data.astype(data.dtype.newbyteorder("<"))
     if data.size > 1:
-        first = data.reshape(-1)[:1].tobytes() if any(data.strides) else data[(0,) * data.ndim].tobytes()
-        if not any(data.strides) or data.tobytes() == first * data.size:
+        first = data.reshape(-1)[:1].tobytes() if one is None else one.tobytes()
+        if one is not None or data.tobytes() == first * data.size:
             return {**row, "splat": base64.b64encode(first).decode()}
     return {**row, "base64": base64.b64encode(data.tobytes()).decode()}
 
@@ -181,6 +190,8 @@ def parse_json(text: str) -> Graph:
     """
     try:
         data = json.loads(text, parse_constant=_no_constant)
+        if _SURROGATE.search(text) or not text.isascii():
+            _check_unicode(data)
         with paused_collector():
             return _read(data)
     except AmpgraphError:
@@ -189,6 +200,15 @@ def parse_json(text: str) -> Graph:
         raise FormatError(f"This is not JSON: {error}.") from error
     except RecursionError as error:
         raise FormatError("The JSON is nested too deeply.") from error
+
+
+def _check_unicode(data: Any) -> None:
+    """Refuse halves of characters (surrogates), which no other file and no terminal takes."""
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        near = error.object[max(0, error.start - 20) : error.end + 20]
+        raise FormatError(f"The graph has text that is no Unicode (a lone surrogate). Received: {near!r}") from error
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -389,10 +409,11 @@ def _tensor_from_json(value: Mapping[str, Any]) -> Tensor:
     sizes = tuple(int(dim or 0) for dim in shape)
     size = math.prod(sizes)
     if dtype.kind == "string":
-        strings = [_from_json(item) for item in _get(row, "strings", list, "A tensor of strings")]
-        if len(strings) != size or not all(isinstance(item, bytes) for item in strings):
+        splat = "splat" in row
+        strings = [_from_json(item) for item in ([row["splat"]] if splat else _get(row, "strings", list, "A tensor of strings"))]
+        if size * 8 > MAX_BYTES or (len(strings) != size and not splat) or not all(isinstance(item, bytes) for item in strings):
             raise FormatError(f"A tensor of shape {list(sizes)} needs {size} strings. Received: {len(strings)} values")
-        return Tensor(dtype, sizes, lambda: _strings(strings, sizes))
+        return Tensor(dtype, sizes, lambda: _strings(strings, sizes, splat))
     if dtype.kind == "handle":
         raise FormatError(f"A tensor of dtype {dtype} has no array form.")
     splat = "splat" in row
@@ -413,12 +434,12 @@ def _array_of(data: bytes, dtype: DType, shape: tuple[int, ...], splat: bool) ->
     return load
 
 
-def _strings(items: list[bytes], shape: tuple[int, ...]) -> Any:
+def _strings(items: list[bytes], shape: tuple[int, ...], splat: bool) -> Any:
     import numpy as np
 
     array = np.empty(len(items), object)
     array[:] = items
-    return array.reshape(shape)
+    return np.broadcast_to(array.reshape(()), shape) if splat else array.reshape(shape)
 
 
 def _function_from_json(value: Mapping[str, Any]) -> FunctionRef:

@@ -166,7 +166,10 @@ def write_saved_model(graphs: Sequence[Graph], target: Path, *, overwrite: bool 
     sources = [graph.meta.saved_model if isinstance(graph.meta, GraphMeta) else None for graph in graphs]
     source = sources[0] if sources else None
     if not isinstance(source, Source):
-        raise FormatError("Only a graph that was loaded from a SavedModel can be saved as one. Save as .pb instead.")
+        raise FormatError(
+            "Only a graph that was loaded from a SavedModel can be saved as one, "
+            "and a name without suffix means one. Add .pb, for example."
+        )
     if not all(isinstance(other, Source) and other.folder == source.folder for other in sources):
         raise FormatError("Graphs that are saved together must have been loaded from the same SavedModel.")
     target = Path(os.path.realpath(target))

@@ -1,5 +1,6 @@
 """TensorFlow GraphDef files: binary (``.pb``) and text (``.pbtxt``)."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,8 @@ from .proto import message
 
 #: What protobuf can hold.
 MAX_BYTES = 2**31 - 1
+# The parser of the text form needs a dozen bytes of memory for each blank.
+_BLANK = re.compile(rb"(?<!\s)\s{4000000}")
 
 
 def read_graph_def(data: Any, *, text: bool = False, name: str = "graph", outputs: Sequence[str] | None = None) -> Graph:
@@ -50,8 +53,11 @@ def parse(kind: str, data: bytes | bytearray | memoryview, text: bool) -> Any:
 
     proto = message(kind)()
     if text:
+        data = bytes(data).rstrip()
+        if _BLANK.search(data):
+            raise FormatError("The text has millions of blanks in a row, so it is damaged or hostile.")
         try:
-            text_format.Parse(bytes(data).decode("utf-8"), proto)
+            text_format.Parse(data.decode("utf-8"), proto)
         except (text_format.ParseError, UnicodeDecodeError, ValueError, RecursionError) as error:
             raise FormatError(
                 f"This is not a {kind} in protobuf's text form, or it is damaged: {error or 'nested too deeply'}"

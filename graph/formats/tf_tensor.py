@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtypes import BY_TF, DType
 from ..errors import FormatError, GraphError
-from ..types import Tensor
+from ..types import Tensor, splat_of
 from .proto import message
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: The largest constant that is ever expanded, in bytes; larger ones only occur in hostile files.
 MAX_BYTES = 2**34
+#: The same for a list of values whose last one is repeated; a single value is never expanded.
+MAX_REPEATED = 2**31
 
 _FIELDS = {
     "float16": "half_val",
@@ -45,7 +47,7 @@ def read_tensor(proto: Any) -> Tensor:
     shape = tuple([dim.size for dim in proto.tensor_shape.dim])
     if proto.tensor_shape.unknown_rank or (shape and min(shape) < 0):
         raise FormatError(f"A constant must have a fully known shape. Received: {'?' if not shape else list(shape)}")
-    return Tensor(dtype, shape, partial(_decode, proto, dtype, shape), source=proto)
+    return Tensor(dtype, shape, partial(_decode, proto, dtype, shape), proto, partial(_problem, proto, dtype, shape))
 
 
 def write_tensor(tensor: Tensor, proto: Any) -> None:
@@ -64,8 +66,11 @@ def write_tensor(tensor: Tensor, proto: Any) -> None:
     proto.tensor_shape.SetInParent()
     for size in tensor.shape:
         proto.tensor_shape.dim.add().size = size
+    if tensor.nbytes > MAX_REPEATED:
+        raise FormatError(f"A GraphDef cannot hold a constant of {tensor.nbytes} bytes.")
     data = tensor.array()
     if tensor.dtype.kind == "string":
+        data = data if (one := splat_of(data)) is None else one
         proto.string_val.extend(item if isinstance(item, bytes) else str(item).encode() for item in data.ravel().tolist())
     else:
         little = data if data.dtype.byteorder != ">" else data.astype(data.dtype.newbyteorder("<"))
@@ -96,13 +101,26 @@ def _decode(proto: Any, dtype: DType, shape: tuple[int, ...]) -> "np.ndarray[Any
             raise GraphError(f"{where} needs {size * numpy_dtype.itemsize} bytes but stores {len(content)}.")
         return np.frombuffer(content, numpy_dtype).reshape(shape)
     values = _values(proto, dtype)[:size]  # TensorFlow, too, overlooks what is too much
-    if len(values) == 1:
-        return np.broadcast_to(values.reshape(()), shape)
+    if len(values) < 2 and size:
+        empty: Any = b"" if dtype.kind == "string" else 0
+        return np.broadcast_to(values.reshape(()) if len(values) else np.full((), empty, numpy_dtype), shape)
+    if len(values) < size and size * numpy_dtype.itemsize > MAX_REPEATED:
+        raise GraphError(f"{where} stores {len(values)} values only; at most {MAX_REPEATED} bytes are made of so few.")
     result = np.empty(size, numpy_dtype)
     result[: len(values)] = values
-    empty: Any = b"" if dtype.kind == "string" else np.zeros((), numpy_dtype)
-    result[len(values) :] = values[-1] if len(values) else empty
+    result[len(values) :] = values[-1] if len(values) else 0
     return result.reshape(shape)
+
+
+def _problem(proto: Any, dtype: DType, shape: tuple[int, ...]) -> str:
+    """Say in what the number of stored bytes differs from what dtype and shape need; nothing is decoded."""
+    stored = len(proto.tensor_content)
+    if not stored or dtype.kind in ("string", "handle"):
+        return ""
+    size = dtype.numpy.itemsize
+    for dim in shape:
+        size *= dim
+    return "" if size == stored else f"needs {size} bytes for shape {list(shape)}, but stores {stored}"
 
 
 def _values(proto: Any, dtype: DType) -> "np.ndarray[Any, Any]":

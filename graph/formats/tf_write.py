@@ -21,6 +21,7 @@ def write_message(graph: Graph) -> Any:
         proto.CopyFrom(graph.meta.template)
     _write_versions(graph, proto)
     writer = _Writer(graph, f"graph {graph.name!r}")
+    _check_inputs(graph, f"graph {graph.name!r}")
     for value in graph.inputs:
         _write_placeholder(value, proto.node.add())
     for node in graph.nodes:
@@ -39,6 +40,22 @@ def _write_versions(graph: Graph, proto: Any) -> None:
         proto.versions.bad_consumers[:] = attributes.get("bad_consumers", ())
 
 
+def _check_name(node: Node, where: str) -> None:
+    """Refuse a node name that cannot be told from the spelling of an input."""
+    if ":" in node.name or node.name[0] == "^":
+        raise FormatError(f"A GraphDef cannot hold node {node} of {where}: its name has ':' or starts with '^'.")
+
+
+def _check_inputs(graph: Graph, where: str) -> None:
+    names: set[str] = set()
+    for value in graph.inputs:
+        name = value.producer.name
+        if not name or name in names:
+            raise FormatError(f"Names of inputs must be unique and not empty. Received: {name!r} in {where}")
+        _check_name(value.producer, where)
+        names.add(name)
+
+
 def _write_placeholder(value: Value, proto: Any) -> None:
     """Write a formal input of the main graph, which a GraphDef can only have as a node."""
     if value.dtype is None:
@@ -53,9 +70,14 @@ def _write_function(name: str, graph: Graph, proto: Any) -> None:
     if isinstance(graph.meta, GraphMeta):
         proto.CopyFrom(graph.meta.template)
         spelling = graph.meta.spelling
+    if not name:
+        raise FormatError("A GraphDef cannot hold a function without a name.")
     proto.signature.name = name
-    _write_arguments(proto.signature.input_arg, [value.producer.name for value in graph.inputs], graph.inputs)
-    _write_arguments(proto.signature.output_arg, graph.output_names, graph.outputs)
+    _check_inputs(graph, f"function {name!r}")
+    if len(set(graph.output_names)) != len(graph.output_names):
+        raise FormatError(f"Function {name!r} has several results of the same name, which a GraphDef cannot say.")
+    _write_arguments(proto.signature.input_arg, [value.producer.name for value in graph.inputs], graph.inputs, name)
+    _write_arguments(proto.signature.output_arg, graph.output_names, graph.outputs, name)
     writer = _Writer(graph, f"function {name!r}", is_function=True)
     for node in graph.nodes:
         writer.write_node(node, proto.node_def.add())
@@ -67,7 +89,7 @@ def _write_function(name: str, graph: Graph, proto: Any) -> None:
             raise FormatError(f"Function {name!r} returns control of node {target!r}, which is no longer there.")
 
 
-def _write_arguments(args: Any, names: list[str], values: list[Value]) -> None:
+def _write_arguments(args: Any, names: list[str], values: list[Value], function: str) -> None:
     """Make the arguments of a signature fit; untouched where they do."""
     if [arg.name for arg in args] != names:
         del args[:]
@@ -77,6 +99,10 @@ def _write_arguments(args: Any, names: list[str], values: list[Value]) -> None:
         generic = arg.type_attr or arg.number_attr or arg.type_list_attr
         if value.dtype is not None and not generic and arg.type % 100 != value.dtype.tf:
             arg.type = number_of(value.dtype)
+        if not generic and not arg.type:
+            raise FormatError(
+                f"Argument or result {arg.name!r} of function {function!r} has no known dtype, which it needs here."
+            )
 
 
 class _Writer:
@@ -122,12 +148,18 @@ class _Writer:
             )
         if not name or name in self.names:
             raise FormatError(f"Node names in a GraphDef must be unique and not empty. Received: {name!r} in {self.where}")
+        _check_name(node, self.where)
+        if not node.op_type:
+            raise FormatError(f"Node {name!r} of {self.where} has no op.")
         self.names.add(name)
         meta: NodeMeta = node.meta if isinstance(node.meta, NodeMeta) else _NO_META
-        proto.name = name
-        proto.op = node.op_type
-        if node.device:
-            proto.device = node.device
+        try:
+            proto.name = name
+            proto.op = node.op_type
+            if node.device:
+                proto.device = node.device
+        except ValueError as error:
+            raise FormatError(f"Node {name!r} ({node.op_type!r}) of {self.where} has text that is no Unicode: {error}") from error
         inputs = self._inputs(node)
         for slot, (plain, text) in meta.spelling.items():
             if slot < len(node.inputs) and inputs[slot] == plain:
