@@ -46,7 +46,7 @@ MODES = {
 LEVELS = ("TREAT_INFER_AS_DENY", "TENSOR_CORES_ONLY", "UNSAFE_FORCE_ALL")
 
 _EDIT = re.compile(r"(?P<list>[a-z]+):(?P<sign>[+-])(?P<op>.+)", re.DOTALL)
-_MOVE = re.compile(r"(?P<op>[^:]+)=(?P<list>[a-z]+)", re.DOTALL)
+_MOVE = re.compile(r"(?P<op>[^:=]+)=(?P<list>[a-z]+)", re.DOTALL)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from ..graph.dtypes import LOW_PRECISION, DType, find_dtype
@@ -130,7 +130,7 @@ class Policy:
             raise PolicyError(f"Field 'target' of a policy is a Target or its text form. Received: {self.target!r}")
         for name in _TUPLES:
             value = getattr(self, name)
-            if isinstance(value, str) or not all(isinstance(item, str) for item in value):
+            if isinstance(value, str) or not isinstance(value, Collection) or not all(isinstance(item, str) for item in value):
                 raise PolicyError(f"Field {name!r} of a policy is a list of strings. Received: {value!r}")
         normal = {
             "dtype": dtype.name,
@@ -293,6 +293,10 @@ class Policy:
             fields = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise PolicyError(f'A policy file is TOML with fields like dtype = "float16". It cannot be read: {error}') from None
+        except RecursionError:
+            raise PolicyError(
+                'A policy file is TOML with fields like dtype = "float16". This one is nested too deeply.'
+            ) from None
         _check_names(fields, text)
         for name in _TUPLES:
             if not isinstance(fields.get(name, []), list):

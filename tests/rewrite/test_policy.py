@@ -47,7 +47,7 @@ policies = st.builds(
     dtype=st.sampled_from(["float16", "bfloat16"]),
     target=st.sampled_from(["gpu", "cpu", "gpu/cpu", "cpu/gpu:6.0;cpu,name=/CPU:7"]),
     keep_io=st.booleans(),
-    ops=st.lists(st.tuples(st.text("Aa b,\"\\\n='", min_size=1), listed).map("=".join), max_size=3).map(tuple),
+    ops=st.lists(st.tuples(st.text("Aa b,\"\\\n'", min_size=1), listed).map("=".join), max_size=3).map(tuple),
     nodes=st.lists(st.tuples(st.text().map(re.escape), listed).map("=".join), max_size=3).map(tuple),
     preserve=texts,
     level=st.sampled_from(["", *LEVELS]),
@@ -219,3 +219,14 @@ def test_from_env(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = Policy.from_env(level="", ops=["gray:-Sin"], simulate_gpu=False, preset="grappler")
     assert (mine.level, mine.ops, mine.simulate_gpu, mine.preset) == ("", ("gray:+Sin", "gray:-Sin"), False, "grappler")
     assert mine.lists().list_of("Sin") is None
+
+
+def test_toml_nested_too_deeply() -> None:
+    with pytest.raises(PolicyError, match="nested too deeply"):
+        Policy.from_toml("ops = " + "[" * 100_000)
+
+
+@pytest.mark.parametrize("field", ["ops", "nodes", "preserve"])
+def test_lists_that_are_none(field: str) -> None:
+    with pytest.raises(PolicyError, match=rf"Field '{field}' of a policy is a list of strings. Received: None"):
+        Policy(**{field: None})  # type: ignore[arg-type]

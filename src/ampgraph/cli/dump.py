@@ -6,7 +6,7 @@ from ampgraph.cli.excerpt import excerpt
 from ampgraph.cli.options import Settings, rewrite_graph, rewrite_options
 from ampgraph.cli.output import progress
 from ampgraph.cli.program import Command
-from ampgraph.cli.streams import Source, find_bodies, find_function, source_options, write_data
+from ampgraph.cli.streams import Source, check_out, find_bodies, find_function, source_options, write_data
 
 _FORMATS = ("text", "json", "dot", "svg", "pb", "pbtxt")
 _PARTS = ("text", "dot", "svg")
@@ -41,8 +41,9 @@ def dump(
     if settings.values and not rewritten:
         given = ", ".join(f"--{name.replace('_', '-')}" for name in settings.values)
         raise click.UsageError(f"{given}: this says how to rewrite, so it needs --rewritten.")
+    check_out(out)
     if format is None:
-        format = "text" if out == "-" else _SUFFIXES.get(out.removesuffix(".gz").rpartition(".")[2].lower())
+        format = "text" if out == "-" else _SUFFIXES.get(out.lower().removesuffix(".gz").rpartition(".")[2])
     if format is None:
         raise click.UsageError(f"The suffix of {out!r} is of no known format. Say --format {'|'.join(_FORMATS)}.")
     if format not in _PARTS and not (function is None and around is None):
@@ -69,8 +70,8 @@ def dump(
             from ampgraph.graph.formats.files import encode
 
             data = encode(graph, format)
-    if out.endswith(".gz"):
-        import gzip
+    if out.lower().endswith(".gz"):
+        from ampgraph.graph.formats.files import compress
 
-        data = gzip.compress(data, mtime=0)
+        data = compress(data)
     write_data(data, out)

@@ -96,7 +96,7 @@ def note(text: str) -> None:
 @contextlib.contextmanager
 def progress(what: str) -> Iterator[None]:
     """Show on a terminal's stderr what is going on, once it has taken :data:`PATIENCE` seconds."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield
         return
     done = threading.Event()

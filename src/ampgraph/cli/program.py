@@ -44,6 +44,8 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; turn every exception but click's own into a message and an exit code."""
+        if sys.stdout is None:
+            raise Failure("Stdout is closed, so nothing can be printed. To see nothing, send it to /dev/null.", self.trouble)
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()

@@ -7,7 +7,16 @@ import click
 from ampgraph.cli.options import Settings, rewrite_graph, rewrite_options
 from ampgraph.cli.output import print_json
 from ampgraph.cli.program import Command
-from ampgraph.cli.streams import Source, format_of, format_option, source_options, write_data, write_graphs
+from ampgraph.cli.streams import (
+    Source,
+    check_out,
+    check_report,
+    format_of,
+    format_option,
+    source_options,
+    write_data,
+    write_graphs,
+)
 
 
 @click.command(cls=Command)
@@ -47,6 +56,9 @@ def rewrite(
         )
     if out == "-" and (as_json or report == "-"):
         raise click.UsageError("Stdout takes the graph (-o -), so the report needs a file: --report FILE.")
+    for path in (out, report):
+        check_out(path)
+    check_report(report, out, source)
     policy = settings.policy()
     format = None if out is None else format_of(out, to, source)
     results = [rewrite_graph(graph, policy) for graph in source.load_all()]

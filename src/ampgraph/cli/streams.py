@@ -88,6 +88,8 @@ class Source:
 
         if self.format == "saved_model":
             raise ArgumentError("A SavedModel is a folder and cannot come from stdin.")
+        if sys.stdin is None:
+            raise Failure("Stdin is closed, so no graph can come from it.")
         try:
             data = read_bytes(sys.stdin.buffer)
             return decode(data, self.format or sniff(data), outputs=self.outputs or None)
@@ -181,6 +183,39 @@ def format_of(out: str, format: str | None, source: Source) -> str:
     if format == "saved_model":
         raise ArgumentError("A SavedModel is a folder and cannot go to stdout. Choose another format with --to.")
     return format
+
+
+def check_out(path: str | None) -> None:
+    """Refuse a target that is no name of a file.
+
+    Raises:
+        click.UsageError: If so.
+    """
+    if path is not None and (not path or "\0" in path):
+        raise click.UsageError(f"The name of a file to write is not empty and has no NUL character. Received: {path!r}")
+
+
+def check_report(report: str | None, out: str | None, source: Source) -> None:
+    """Refuse a report that would replace the graph, and one that could not be written, before anything is.
+
+    Raises:
+        click.UsageError: If the report goes to the same file as the graph, or to that which the graph is read from.
+        Failure: If there is no folder for it, or it may not be written.
+    """
+    import os
+
+    if report in (None, "-") or (os.path.exists(report) and not os.path.isfile(report) and not os.path.isdir(report)):
+        return
+    for other, what in ((out, "is written to"), (source.path, "is read from")):
+        if other not in (None, "-") and os.path.realpath(other) == os.path.realpath(report):
+            raise click.UsageError(f"The graph {what} {other!r}, so the report needs another file. Received: --report {report}")
+    folder = os.path.dirname(os.path.realpath(report))
+    if os.path.isdir(report):
+        raise Failure(f"{report} cannot be written: it is a folder.")
+    if not os.path.isdir(folder):
+        raise Failure(f"{report} cannot be written: there is no folder {folder}.")
+    if not os.access(folder, os.W_OK):
+        raise Failure(f"{report} cannot be written: {folder} does not allow new files.")
 
 
 def write_graphs(graphs: "list[Graph]", out: str, format: str, *, overwrite: bool = False) -> None:
