@@ -148,22 +148,29 @@ def lists_hold_one_dtype(parts: Sequence[Graph]) -> Iterator[str]:
     for node in nodes:
         if node.op_type in ("While", "StatelessWhile", "IdentityN"):
             lists.join_pairs(node.inputs, node.outputs)
-        elif node.domain == "tf" and (node.op_type in _PASS_ON or "TensorList" in node.op_type):
+        elif node.domain == "tf" and node.op_type in _PASS_ON:
             lists.join([value for value in (*node.inputs, *node.outputs) if value is not None and _is_variant(value)])
+        elif "TensorList" in node.op_type:
+            lists.join(_handles(node))
     owners: dict[Value, Node] = {}
     for node in nodes:
         dtype = node.types.get("element_dtype")
         if dtype is None or "TensorList" not in node.op_type:
             continue
-        for value in (*node.outputs, *node.inputs):
-            if value is None or not _is_variant(value):
-                continue
+        for value in _handles(node):
             owner = owners.setdefault(lists.find(value), node)
             if owner.types["element_dtype"] is not dtype:
                 other = owner.types["element_dtype"].name
                 place = "" if node.graph is parts[0] else f" function {node.graph.name!r}:"
                 yield f"[list-dtype]{place} {node} has element_dtype={dtype.name}, but {owner} of the same list has {other}."
                 break
+
+
+def _handles(node: Node) -> list[Value]:
+    """The lists a list op works on: results and operands that its definition makes handles (not lists it holds as elements)."""
+    signature = node.signature
+    pairs = (*zip(node.outputs, signature.outputs, strict=False), *zip(node.inputs, signature.inputs, strict=False))
+    return [value for value, port in pairs if value is not None and port is variant]
 
 
 def _is_variant(value: Value) -> bool:

@@ -145,8 +145,8 @@ class _Scope:
         return "its GPU has compute capability below 7.0"
 
     def color_of(self, op_type: str) -> int:
-        """Return the list color of an op."""
-        return CODES[self.lists.list_of(op_type)]
+        """Return the list color of an op. Casts have none: they go with what they connect."""
+        return UNLISTED if op_type == "Cast" and not self.exact else CODES[self.lists.list_of(op_type)]
 
     def functions_of(self, graph: Graph) -> Mapping[str, Graph]:
         """Return the function bodies to rewrite: Grappler's are those the main graph reaches."""
@@ -185,7 +185,7 @@ class _Scope:
         for i, node in enumerate(nodes if self.overrides else ()):
             rule = self.overrides.find(node.name)
             if rule is not None:
-                colors[i] = CODES[rule.color]
+                colors[i] = CODES[rule.color] if self.exact or node.op_type != "Cast" else UNLISTED
                 if rule.color is None:
                     reasons[node] = f"the policy's override {str(rule)!r} keeps its types"
         return colors
@@ -237,8 +237,8 @@ def _convert_body(name: str, body: Graph, scope: _Scope, bodies: ListBodies, not
     for i, old in upgrades.items():
         if (color := scope.color_of(old.op_type)) != UNLISTED:
             overrides.setdefault(i, color)
-    typegraph = TypeGraph(body, scope.low, scope.device_type, scope.color_of, frozen, overrides)
-    clusters = find_list_clusters(typegraph, bodies)
+    typegraph = TypeGraph(body, scope.low, scope.device_type, scope.color_of, frozen, overrides, valid_only=not scope.exact)
+    clusters = find_list_clusters(typegraph, bodies if scope.exact else None)
     kept = {value.producer for value in body.outputs} if scope.policy.keep_io and not body.is_function else set()
     report.painting = painting = paint(
         typegraph,

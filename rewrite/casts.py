@@ -1,6 +1,7 @@
 """Applying a painting: types are set, and a Cast stands wherever an edge changes color."""
 
 import dataclasses
+import itertools
 from collections.abc import Mapping
 
 import numpy as np
@@ -105,24 +106,27 @@ def apply(painting: Painting, target: DType) -> Applied:
 def _set_types(painting: Painting, target: DType) -> list[Node]:
     """Set the painted entries of ``Node.types``; nodes whose types were one mapping share one afterwards."""
     typegraph = painting.typegraph
-    nodes, owner = typegraph.nodes, typegraph.owner
-    replaced: dict[tuple[int, str], tuple[Mapping[str, DType], Mapping[str, DType]]] = {}
-    changed: dict[Node, None] = {}
-    for vertex in np.flatnonzero(painting.allowed() & typegraph.is_float.astype(bool)).tolist():
-        node = nodes[owner[vertex]]
-        key = typegraph.key(vertex)
-        if not isinstance(key, str):
-            raise PassError(
-                f"Failed to set a type attribute: {node} has an operand that its definition fixes to float32. "
-                "UNSAFE_FORCE_ALL does not work on such a graph; deny the op or drop the level."
-            )
+    rows = np.flatnonzero(painting.allowed() & typegraph.is_float.astype(bool)).tolist()
+    replaced: dict[tuple[object, ...], tuple[Mapping[str, DType], Mapping[str, DType]]] = {}
+    changed: list[Node] = []
+    for owner, vertices in itertools.groupby(rows, typegraph.owner.__getitem__):
+        node = typegraph.nodes[owner]
         types = node.types
-        pair = replaced.get((id(types), key))
+        keys = tuple(map(typegraph.key, vertices))
+        pair = replaced.get((id(types), *keys))
         if pair is None:  # the old mapping is kept too, so that its id stays taken
-            pair = replaced[id(types), key] = types, {**types, key: target}
+            new = dict(types)
+            for key in keys:
+                if not isinstance(key, str):
+                    raise PassError(
+                        f"Failed to set a type attribute: {node} has an operand that its definition fixes to float32. "
+                        "UNSAFE_FORCE_ALL does not work on such a graph; deny the op or drop the level."
+                    )
+                new[key] = target
+            pair = replaced[id(types), *keys] = types, new
         node.types = pair[1]
-        changed[node] = None
-    return list(changed)
+        changed.append(node)
+    return changed
 
 
 def emulate(painting: Painting) -> Applied:

@@ -10,12 +10,13 @@ touches it, and no edge of the type graph connects those attributes. Two things 
 """
 
 import dataclasses
+import itertools
 from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from ..graph.dtypes import DType, float32, variant
-from ..graph.graph import Graph, Node
+from ..graph.graph import Graph, Node, Value
 from ..graph.types import FunctionRef
 from .typegraph import TypeGraph
 
@@ -24,8 +25,14 @@ _WRITERS = frozenset(
     f"TensorList{name}"
     for name in ("FromTensor", "PushBack", "PushBackBatch", "Scatter", "ScatterV2", "ScatterIntoExistingList", "SetItem", "Split")
 )
-#: Ops through which a handle leaves the graph that is being rewritten.
-_ESCAPES = frozenset(
+_LOOPS = ("Enter", "Exit", "Switch", "Merge", "NextIteration")
+#: Ops that pass a handle on and do nothing else with it. Through any other op it may reach list ops that no edge leads to.
+_CARRIERS = frozenset(
+    {"Identity", "IdentityN", "StopGradient", "PreventGradient", "Snapshot", "Select", "SelectV2", "ZerosLike", "AddN"}
+    | {*_LOOPS, *(f"Ref{name}" for name in _LOOPS)}
+)
+#: The ops that Grappler takes for exits. (It misses others, and its result is then not valid.)
+_GRAPPLER_EXITS = frozenset(
     {
         "Input",
         "_Arg",
@@ -37,8 +44,15 @@ _ESCAPES = frozenset(
         "StatefulPartitionedCall",
     }
 )
-#: Functional control flow: handles go into bodies that are rewritten on their own.
-_CONTROL_FLOW = frozenset({"While", "StatelessWhile", "If", "StatelessIf", "Case", "StatelessCase"})
+#: Functional control flow: handles go into bodies that are rewritten on their own. Type variables of operands and results.
+_CONTROL_FLOW = {
+    "While": ("T", "T"),
+    "StatelessWhile": ("T", "T"),
+    "If": ("Tin", "Tout"),
+    "StatelessIf": ("Tin", "Tout"),
+    "Case": ("Tin", "Tout"),
+    "StatelessCase": ("Tin", "Tout"),
+}
 
 
 @dataclasses.dataclass
@@ -58,19 +72,21 @@ class ListCluster:
     frozen: Node | None = None
 
 
-class _Sets:
-    """Union-find with path halving."""
+class DisjointSets:
+    """Union-find over the numbers below ``size``, with path halving."""
 
     def __init__(self, size: int) -> None:
         self._parent = list(range(size))
 
     def find(self, item: int) -> int:
+        """Return the number that stands for the set of ``item``."""
         parent = self._parent
         while parent[item] != item:
             parent[item] = item = parent[parent[item]]
         return item
 
     def union(self, a: int, b: int) -> None:
+        """Make the sets of two numbers one."""
         self._parent[self.find(a)] = self.find(b)
 
 
@@ -81,59 +97,105 @@ def element_key(node: Node) -> str | None:
     return next((key for key, dtype in node.types.items() if dtype is float32 and not key.endswith("]")), None)
 
 
-def find_list_clusters(typegraph: TypeGraph, bodies: "ListBodies") -> list[ListCluster]:
+def find_list_clusters(typegraph: TypeGraph, bodies: "ListBodies | None") -> list[ListCluster]:
     """Find the tensor-list clusters of a type graph and link the shadows of its handles into it.
 
     Args:
         typegraph: The type graph; its edge index is rebuilt with the shadows.
-        bodies: What the function bodies do with the lists they are given.
+        bodies: What function bodies do with the lists they are given, to let handles into functional control flow as
+            Grappler does. None: a handle that reaches any op but list ops and :data:`_CARRIERS` is taken to escape.
 
     Returns:
-        One cluster per set of connected handles that some changeable float32 list op touches.
+        One cluster per set of connected handles that some float32 list op touches.
     """
     if not any("TensorList" in profile.op_type for profile in typegraph.profiles):
         return []
     handles = [vertex for vertex in range(typegraph.first[-1]) if typegraph.dtype(vertex) is variant]
     shadow = {vertex: typegraph.count + i for i, vertex in enumerate(handles)}
-    sets = _Sets(typegraph.count)
-    sources: list[int] = []
-    targets: list[int] = []
-    processed, owner, nodes = typegraph.processed.tolist(), typegraph.owner, typegraph.nodes
+    owner, nodes = typegraph.owner, typegraph.nodes
+    sets = DisjointSets(typegraph.count)
     for vertex in handles:
         for successor in typegraph.successors(vertex):
             sets.union(vertex, successor)
-            if processed[vertex] and processed[successor] and successor in shadow:
-                sources.append(shadow[vertex])
-                targets.append(shadow[successor])
+    for i in typegraph.with_op(*_CONTROL_FLOW):
+        first, keys = typegraph.first[i], typegraph.keys_of(i)
+        for one, other in bodies.connected(nodes[i]) if bodies is not None else ():
+            if one in keys and other in keys:
+                sets.union(first + keys.index(one), first + keys.index(other))
     clusters: dict[int, ListCluster] = {}
     for vertex in handles:
-        node = nodes[owner[vertex]]
-        cluster = clusters.setdefault(sets.find(vertex), ListCluster())
-        key = element_key(node)
-        if key is not None:
-            element = typegraph.first[owner[vertex]] + typegraph.keys_of(owner[vertex]).index(key)
-            cluster.members.append(element)
-            if not processed[element]:
+        node, cluster = nodes[owner[vertex]], clusters.setdefault(sets.find(vertex), ListCluster())
+        key, element = typegraph.key(vertex), element_key(node)
+        if element is not None and not isinstance(key, str):
+            member = typegraph.first[owner[vertex]] + typegraph.keys_of(owner[vertex]).index(element)
+            cluster.members.append(member)
+            if not typegraph.processed[member]:
                 cluster.frozen = node
-            elif node.op_type in _WRITERS:
-                sources.append(element)
-                targets.append(shadow[vertex])
-            elif node.op_type in _READERS:
-                sources.append(shadow[vertex])
-                targets.append(element)
-        elif node.op_type in _ESCAPES or (node.schema is not None and node.schema.is_call):
+        elif bodies is not None and node.op_type in _CONTROL_FLOW:
+            if bodies.keeps_float(node, key):
+                cluster.bodies = node
+        elif _lets_escape(node, key, exact=bodies is not None):
             cluster.escapes = node
-        elif node.op_type in _CONTROL_FLOW and bodies.keeps_float(node, typegraph.key(vertex)):
-            cluster.bodies = node
-    for value in typegraph.graph.outputs if typegraph.graph.is_function else ():
+        if bodies is None:
+            neighbours = itertools.chain(typegraph.successors(vertex), typegraph.predecessors(vertex))
+            stranger = next((owner[other] for other in neighbours if other not in shadow), None)
+            if stranger is not None:  # an op nobody defined, or a result of the function
+                cluster.escapes = nodes[stranger] if stranger < len(nodes) else node
+    for value in typegraph.graph.outputs if bodies is None or typegraph.graph.is_function else ():
         if value.dtype is variant:
             clusters.setdefault(sets.find(typegraph.vertex(value)), ListCluster()).escapes = value.producer
-    typegraph.link(np.asarray(sources, dtype=np.int64), np.asarray(targets, dtype=np.int64), len(handles))
+    _link_shadows(typegraph, handles, shadow)
     return [cluster for cluster in clusters.values() if cluster.members]
 
 
+def _lets_escape(node: Node, key: str | DType | None, *, exact: bool) -> bool:
+    """Whether the handle behind type entry ``key`` of a node that is no float32 list op may go where no edge shows."""
+    if exact:
+        return node.op_type in _GRAPPLER_EXITS or (node.schema is not None and node.schema.is_call)
+    if "TensorList" in node.op_type:
+        return isinstance(key, str)  # it is an element of a list of lists
+    return node.op_type not in _CARRIERS
+
+
+def _link_shadows(typegraph: TypeGraph, handles: list[int], shadow: dict[int, int]) -> None:
+    """Give each handle a shadow, with edges from the writers' element types and to the readers'."""
+    sources: list[int] = []
+    targets: list[int] = []
+    processed, owner = typegraph.processed.tolist(), typegraph.owner
+    for vertex in handles:
+        if not processed[vertex]:
+            continue
+        for successor in typegraph.successors(vertex):
+            if processed[successor] and successor in shadow:
+                sources.append(shadow[vertex])
+                targets.append(shadow[successor])
+        node = typegraph.nodes[owner[vertex]]
+        element = element_key(node)
+        if element is None or isinstance(typegraph.key(vertex), str):
+            continue
+        member = typegraph.first[owner[vertex]] + typegraph.keys_of(owner[vertex]).index(element)
+        if node.op_type in _WRITERS:
+            sources.append(member)
+            targets.append(shadow[vertex])
+        elif node.op_type in _READERS:
+            sources.append(shadow[vertex])
+            targets.append(member)
+    typegraph.link(np.asarray(sources, dtype=np.int64), np.asarray(targets, dtype=np.int64), len(handles))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Summary:
+    """What a function does with lists: which arguments and results it holds in float32, and which are the same list.
+
+    Ends are ``(True, i)`` for argument i and ``(False, i)`` for result i.
+    """
+
+    floats: frozenset[tuple[bool, int]] = frozenset()
+    groups: tuple[tuple[tuple[bool, int], ...], ...] = ()
+
+
 class ListBodies:
-    """Which arguments and results of function bodies are lists that a body holds in float32.
+    """Which arguments and results of function bodies are lists that a body holds in float32, and which are one list.
 
     Function bodies are rewritten on their own with their signatures kept, so a list that comes from or goes to the caller
     stays float32 inside; the caller's list ops must then stay float32 too.
@@ -141,64 +203,83 @@ class ListBodies:
 
     def __init__(self, functions: Mapping[str, Graph]) -> None:
         self._functions = functions
-        self._known: dict[str, tuple[frozenset[int], frozenset[int]]] = {}
+        self._known: dict[str, _Summary] = {}
 
     def keeps_float(self, node: Node, key: str | DType | None) -> bool:
         """Whether a body of the control-flow ``node`` holds the list behind its type entry ``key`` in float32."""
-        if not isinstance(key, str):
-            return False
-        name, _, index = key.removesuffix("]").partition("[")
-        if not index:
-            return False
-        refs = [ref for value in node.attributes.values() for ref in _function_refs(value)]
-        for ref in refs:
-            arguments, results = self._lists(ref.name)
-            if name != "Tout" and int(index) in arguments:
-                return True
-            if name != "Tin" and int(index) in results:
-                return True
-        return False
+        return any(key == self._key(node, end) for summary in self._of(node) for end in summary.floats)
 
-    def _lists(self, name: str) -> tuple[frozenset[int], frozenset[int]]:
-        if name not in self._functions:
-            return frozenset(), frozenset()
-        if name not in self._known:
-            self._known[name] = frozenset(), frozenset()  # a recursive call adds nothing
-            self._known[name] = self._inspect(self._functions[name])
-        return self._known[name]
+    def connected(self, node: Node) -> Iterable[tuple[str, str]]:
+        """Yield pairs of type entries of the control-flow ``node`` that a body makes the same list."""
+        for summary in self._of(node):
+            for group in summary.groups:
+                keys = [self._key(node, end) for end in group]
+                yield from itertools.pairwise(keys)
 
-    def _inspect(self, body: Graph) -> tuple[frozenset[int], frozenset[int]]:
-        """Find the arguments and results connected, over handles, to a float32 list op of the body."""
-        nodes = list(body.all_nodes())
-        # One element per handle port group: a node's handles of one type entry count as one.
+    @staticmethod
+    def _key(node: Node, end: tuple[bool, int]) -> str:
+        operands, results = _CONTROL_FLOW[node.op_type]
+        return f"{operands if end[0] else results}[{end[1]}]"
+
+    def _of(self, node: Node) -> list[_Summary]:
+        names = list(_callees(node))
+        self._summarise(names)
+        return [self._known[name] for name in names if name in self._known]
+
+    def _summarise(self, names: list[str]) -> None:
+        """Work out the summaries of functions, those they call first. A recursive call adds nothing."""
+        stack = [(name, False) for name in names]
+        while stack:
+            name, ready = stack.pop()
+            if ready:
+                self._known[name] = self._inspect(self._functions[name])
+            elif name in self._functions and name not in self._known:
+                self._known[name] = _Summary()  # what a recursive call sees
+                stack.append((name, True))
+                calls = (node for node in self._functions[name].nodes if node.op_type in _CONTROL_FLOW)
+                stack += [(callee, False) for node in calls for callee in _callees(node)]
+
+    def _inspect(self, body: Graph) -> _Summary:
+        """Follow the handles of a body; a node's handles of one type entry count as one."""
         numbers: dict[tuple[Node, object], int] = {}
 
         def number(node: Node, port: object) -> int:
             return numbers.setdefault((node, port), len(numbers))
 
+        def produced(value: Value) -> int:
+            return number(value.producer, value.producer.signature.outputs[value.index])
+
         edges: list[tuple[int, int]] = []
-        for node in nodes:
+        for node in body.all_nodes():
             for value, port in zip(node.inputs, node.signature.inputs, strict=False):
                 if value is not None and value.dtype is variant:
-                    edges.append((number(value.producer, value.producer.signature.outputs[value.index]), number(node, port)))
-        arguments = {i: number(value.producer, "T") for i, value in enumerate(body.inputs) if value.dtype is variant}
-        results = {
-            i: number(value.producer, value.producer.signature.outputs[value.index])
-            for i, value in enumerate(body.outputs)
-            if value.dtype is variant
-        }
-        sets = _Sets(len(numbers))
+                    edges.append((produced(value), number(node, port)))
+            if node.op_type in _CONTROL_FLOW:
+                for summary in (self._known[name] for name in _callees(node) if name in self._known):
+                    for group in summary.groups:
+                        edges += itertools.pairwise([number(node, self._key(node, end)) for end in group])
+        ends = {(True, i): produced(value) for i, value in enumerate(body.inputs) if value.dtype is variant}
+        ends |= {(False, i): produced(value) for i, value in enumerate(body.outputs) if value.dtype is variant}
+        sets = DisjointSets(len(numbers))
         for a, b in edges:
             sets.union(a, b)
-        float_lists = {
+        floats = {
             sets.find(i)
             for (node, port), i in numbers.items()
-            if element_key(node) is not None or (node.op_type in _CONTROL_FLOW and self.keeps_float(node, port))  # type: ignore[arg-type]
+            if element_key(node) is not None
+            or (node.op_type in _CONTROL_FLOW and self.keeps_float(node, port if isinstance(port, str) else None))
         }
-        return (
-            frozenset(i for i, handle in arguments.items() if sets.find(handle) in float_lists),
-            frozenset(i for i, handle in results.items() if sets.find(handle) in float_lists),
+        groups: dict[int, list[tuple[bool, int]]] = {}
+        for end, handle in ends.items():
+            groups.setdefault(sets.find(handle), []).append(end)
+        return _Summary(
+            frozenset(end for end, handle in ends.items() if sets.find(handle) in floats),
+            tuple(tuple(group) for group in groups.values() if len(group) > 1),
         )
+
+
+def _callees(node: Node) -> Iterable[str]:
+    return (ref.name for value in node.attributes.values() for ref in _function_refs(value))
 
 
 def _function_refs(value: object) -> Iterable[FunctionRef]:

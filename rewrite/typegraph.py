@@ -32,7 +32,7 @@ class _Profile:
 
     __slots__ = ("able", "allowed", "inputs", "is_float", "keys", "op_type", "outputs", "quantized")
 
-    def __init__(self, node: Node, target: DType, device_type: str) -> None:
+    def __init__(self, node: Node, target: DType, device_type: str, fixed: frozenset[str]) -> None:
         signature, schema, types = node.signature, node.schema, node.types
         keys: list[str | DType | None] = [key for key in signature.keys if key in types]
         keys += dict.fromkeys(port for port in signature.inputs + signature.outputs if port not in types)
@@ -46,15 +46,31 @@ class _Profile:
         self.quantized = any(dtype is not None and dtype.kind == "quantized" for dtype in types.values())
         self.allowed: list[bool] = []
         self.able: list[bool] = []
+        accepted: Mapping[str, bool] = {}
+        if schema is not None and node.domain == "tf":
+            accepted = tf.kernels_accept(schema, device_type, types, node.attributes, target)
         for key in keys:
-            allowed = isinstance(key, str) and schema is not None and schema.type_vars[key.partition("[")[0]].allows(target)
-            able = allowed
-            if allowed and node.domain == "tf":
-                assert schema is not None
-                assert isinstance(key, str)
-                able = tf.kernel_accepts(schema, device_type, types, node.attributes, key, target)
+            var = key.partition("[")[0] if isinstance(key, str) else ""
+            allowed = isinstance(key, str) and schema is not None and var not in fixed and schema.type_vars[var].allows(target)
             self.allowed.append(allowed)
-            self.able.append(able)
+            self.able.append(allowed and isinstance(key, str) and accepted.get(key, True))
+
+
+def _fixed_vars(node: Node, valid_only: bool) -> frozenset[str]:
+    """Return the type variables that must keep their dtype whatever the lists say.
+
+    Operands of an op that calls functions are what the functions' signatures say.
+    """
+    schema = node.schema
+    if schema is None:
+        return frozenset()
+    if any("func" in spec.kind for spec in schema.attributes.values()):
+        return frozenset(schema.type_vars)
+    if not valid_only:
+        return frozenset()
+    if any(spec.kind == "tensor" for spec in schema.attributes.values()):
+        return frozenset(schema.type_vars)
+    return frozenset(formal.var for formal in schema.inputs + schema.outputs if formal.is_ref and formal.var is not None)
 
 
 class TypeGraph:
@@ -86,6 +102,8 @@ class TypeGraph:
         color_of: Callable[[str], int],
         frozen: Sequence[bool],
         overrides: Mapping[int, int],
+        *,
+        valid_only: bool,
     ) -> None:
         """Build the type graph.
 
@@ -96,13 +114,15 @@ class TypeGraph:
             color_of: List color of an op type.
             frozen: For every node of :attr:`nodes`, whether it must not be changed.
             overrides: List colors of single nodes, by index into :attr:`nodes`.
+            valid_only: Whether types that could change only together with something else (a constant's value, a variable
+                that is read by reference) never change. Grappler would break the graph if a list told it to.
 
         Raises:
             PassError: If a node has another number of operands than its op takes.
         """
         self.graph = graph
         self.nodes = nodes = list(graph.all_nodes())
-        self._number_profiles(target, device_type)
+        self._number_profiles(target, device_type, valid_only)
         profile = self._profile
         sizes = np.array([len(p.keys) for p in self.profiles], np.int64)[profile]
         results = graph.outputs if graph.is_function else []
@@ -115,7 +135,7 @@ class TypeGraph:
         zeros = np.zeros(len(results), np.uint8)
 
         def spread(rows: Iterable[Sequence[bool]]) -> Array:
-            return np.concatenate([_table(rows)[profile[owner], local], zeros]).astype(np.uint8)
+            return np.concatenate([_Ragged(rows).at(profile[owner], local), zeros]).astype(np.uint8)
 
         self.is_float = spread(p.is_float for p in self.profiles)
         self.able = spread(p.able for p in self.profiles)
@@ -127,7 +147,7 @@ class TypeGraph:
         self.count = len(self.owner)
         self._connect(first, results)
 
-    def _number_profiles(self, target: DType, device_type: str) -> None:
+    def _number_profiles(self, target: DType, device_type: str, valid_only: bool) -> None:
         self.profiles: list[_Profile] = []
         known: dict[Any, int] = {}
         strings = tf.kernel_strings()
@@ -135,13 +155,16 @@ class TypeGraph:
         for node in self.nodes:
             number = known.get((node.signature, id(node.types)))
             if number is None:
-                key: Any = (node.signature, id(node.types))
+                key: Any = (node.signature, *node.types.items())
                 if node.op_type in strings:  # its kernels also depend on string attributes
                     key += tuple(node.attr(name) for name in strings[node.op_type])
-                    number = known.get(key)
+                number = known.get(key)
                 if number is None:
                     number = known[key] = len(self.profiles)
-                    self.profiles.append(_Profile(node, target, device_type))
+                    fixed = _fixed_vars(node, valid_only)
+                    self.profiles.append(_Profile(node, target, device_type, fixed))
+                if node.op_type not in strings:
+                    known[node.signature, id(node.types)] = number
             numbers.append(number)
         self._profile = np.array(numbers, np.int64)
         self._numbers = numbers
@@ -172,7 +195,7 @@ class TypeGraph:
         counts = np.array([len(row) for row in ports], np.int64)[profile]
         owner = np.repeat(np.arange(len(self.nodes)), counts)
         local = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return first[owner] + _table(ports)[profile[owner], local]
+        return first[owner] + _Ragged(ports).at(profile[owner], local)
 
     def link(self, sources: Array, targets: Array, shadows: int) -> None:
         """Index the edges for walks, together with extra ones among ``shadows`` further vertices."""
@@ -243,13 +266,18 @@ class TypeGraph:
         return self.in_edges[self.in_first[vertex] : self.in_first[vertex + 1]]
 
 
-def _table(rows: Iterable[Sequence[int]]) -> Array:
-    """Pad rows of different lengths to a matrix."""
-    rows = list(rows)
-    table = np.zeros((len(rows), max(map(len, rows), default=0)), np.int64)
-    for i, row in enumerate(rows):
-        table[i, : len(row)] = row
-    return table
+class _Ragged:
+    """Rows of different lengths, stored one after the other."""
+
+    def __init__(self, rows: Iterable[Sequence[int]]) -> None:
+        rows = list(rows)
+        self._flat = np.array([value for row in rows for value in row], np.int64)
+        self._first = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+
+    def at(self, rows: Array, columns: Array) -> Array:
+        """Return the values at these places."""
+        found: Array = self._flat[self._first[rows] + columns]
+        return found
 
 
 def _index(keys: Array, values: Array, size: int) -> tuple[list[int], list[int]]:

@@ -10,6 +10,7 @@ import functools
 import gzip
 import json
 import struct
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from typing import Any
@@ -101,34 +102,38 @@ def kernel_strings() -> Mapping[str, tuple[str, ...]]:
     return {op_type: tuple(sorted(names)) for op_type, names in found.items() if names}
 
 
-def kernel_accepts(
-    schema: OpSchema, device_type: str, types: Mapping[str, DType], attributes: Mapping[str, Any], key: str, dtype: DType
-) -> bool:
-    """Whether a kernel is registered for a node after one of its types is replaced.
+def kernels_accept(
+    schema: OpSchema, device_type: str, types: Mapping[str, DType], attributes: Mapping[str, Any], dtype: DType
+) -> dict[str, bool]:
+    """Return, for every type of a node, whether a kernel is registered for the node with that one type replaced.
 
     Args:
         schema: A TensorFlow op.
         device_type: ``"GPU"`` or ``"CPU"``; kernels registered for every device count too.
-        types: The node's types; all but ``key`` stay.
+        types: The node's types, such as ``{"T": float32}`` or ``{"T[0]": float32, "T[1]": int32}``.
         attributes: The node's other attributes; a few kernels constrain strings.
-        key: The entry of ``types`` to replace, such as ``"T"`` or ``"T[2]"``.
-        dtype: Its new value.
+        dtype: What each type is replaced by, in turn.
     """
-    table = _data()["kernels"].get(schema.op_type)
-    if table is None:
-        if schema.is_call:
-            return False
-        accepted = _data()["ops"][schema.op_type].get("kernels", {})
-        suffix = _KERNEL_SUFFIX.get(dtype)
-        return key.partition("[")[0] in accepted.get(f"{suffix}_{device_type.lower()}", ())
-    values: dict[str, set[str]] = {}
-    for name, current in types.items():
-        values.setdefault(name.partition("[")[0], set()).add(dtype.name if name == key else current.name)
+    if schema.op_type not in _data()["kernels"]:
+        accepted = {} if schema.is_call else _data()["ops"][schema.op_type].get("kernels", {})
+        some = accepted.get(f"{_KERNEL_SUFFIX.get(dtype)}_{device_type.lower()}", ())
+        return {key: key.partition("[")[0] in some for key in types}
+    counts: dict[str, Counter[str]] = {}
+    for key, current in types.items():
+        counts.setdefault(key.partition("[")[0], Counter())[current.name] += 1
+    strings = []
     for name in kernel_strings().get(schema.op_type, ()):
         value = attributes.get(name, schema.default(name))
-        values[name] = {value.decode(errors="replace")} if isinstance(value, bytes) else set()
-    wanted = frozenset((name, value) for name, found in values.items() for value in found)
-    return _some_row_accepts(schema.op_type, device_type, wanted)
+        strings.append((name, value.decode(errors="replace") if isinstance(value, bytes) else ""))
+
+    @functools.cache
+    def accepts(var: str, current: str) -> bool:
+        values = {(name, found) for name, names in counts.items() for found in names}
+        if counts[var][current] == 1:
+            values.discard((var, current))
+        return _some_row_accepts(schema.op_type, device_type, frozenset({*values, (var, dtype.name), *strings}))
+
+    return {key: accepts(key.partition("[")[0], current.name) for key, current in types.items()}
 
 
 @functools.lru_cache(maxsize=65536)

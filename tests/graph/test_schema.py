@@ -6,7 +6,7 @@ from ampgraph.graph import GraphError, OpSchema, Shape
 from ampgraph.graph.dtypes import bfloat16, bool_, float16, float32, int32, resource, variant
 from ampgraph.graph.schema import REQUIRED, Formal, TypeVar
 from ampgraph.graph.schemas import find_schema
-from ampgraph.graph.schemas.tf import kernel_accepts, op_types
+from ampgraph.graph.schemas.tf import kernels_accept, op_types
 
 
 def _schema(op: str) -> OpSchema:
@@ -82,7 +82,6 @@ def test_a_senseless_count_is_an_error(count: object) -> None:
 
 
 def test_kernels_tell_which_types_may_become_low() -> None:
-    assert kernel_accepts(_schema("MatMul"), "GPU", {"T": float32}, {}, "T", float16)
+    assert kernels_accept(_schema("MatMul"), "GPU", {"T": float32}, {}, float16) == {"T": True}
     norm = _schema("FusedBatchNormV3")
-    assert kernel_accepts(norm, "GPU", {"T": float32, "U": float32}, {}, "T", float16)
-    assert not kernel_accepts(norm, "GPU", {"T": float32, "U": float32}, {}, "U", float16)
+    assert kernels_accept(norm, "GPU", {"T": float32, "U": float32}, {}, float16) == {"T": True, "U": False}
