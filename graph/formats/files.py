@@ -45,7 +45,8 @@ def load(
         The graph. ``graph.attributes["preserved"]``, if there, lists nodes that a rewrite must leave in place.
 
     Raises:
-        FormatError: If the file is missing, unreadable, damaged, or its suffix is unknown.
+        FormatError: If the file is missing, unreadable, damaged, or its suffix is unknown; or if it is packed absurdly well
+            (see :data:`MAX_UNPACKED`).
         GraphError: If the file is readable but its graph makes no sense.
     """
     try:
