@@ -237,7 +237,7 @@ def _convert_body(name: str, body: Graph, scope: _Scope, bodies: ListBodies, not
     for i, old in upgrades.items():
         if (color := scope.color_of(old.op_type)) != UNLISTED:
             overrides.setdefault(i, color)
-    typegraph = TypeGraph(body, scope.low, scope.device_type, scope.color_of, frozen, overrides, valid_only=not scope.exact)
+    typegraph = TypeGraph(body, scope.low, scope.device_type, scope.color_of, frozen, overrides)
     clusters = find_list_clusters(typegraph, bodies if scope.exact else None)
     kept = {value.producer for value in body.outputs} if scope.policy.keep_io and not body.is_function else set()
     report.painting = painting = paint(
@@ -258,7 +258,8 @@ def _convert_body(name: str, body: Graph, scope: _Scope, bodies: ListBodies, not
     else:
         report.applied = apply(painting, scope.low)
         if not scope.exact:
-            fixed = {*kept, *(node for node in reasons if node.op_type == "Cast")}
+            fixed = {node for node in reasons if node.op_type == "Cast"}
+            fixed.update(value.producer for value in body.outputs if not body.is_function)
             report.applied.casts = drop_needless_casts(body, report.applied.casts, fixed)
     if scope.exact:
         notes += [

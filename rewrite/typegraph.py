@@ -56,19 +56,16 @@ class _Profile:
             self.able.append(allowed and isinstance(key, str) and accepted.get(key, True))
 
 
-def _fixed_vars(node: Node, valid_only: bool) -> frozenset[str]:
-    """Return the type variables that must keep their dtype whatever the lists say.
+def _fixed_vars(node: Node) -> frozenset[str]:
+    """Return the type variables that must keep their dtype whatever the lists say, since more than a cast would be needed.
 
-    Operands of an op that calls functions are what the functions' signatures say.
+    These are the types of operands that function bodies rely on, of a constant's value, and of variables by reference.
+    Grappler would break the graph if an edited list told it to.
     """
     schema = node.schema
     if schema is None:
         return frozenset()
-    if any("func" in spec.kind for spec in schema.attributes.values()):
-        return frozenset(schema.type_vars)
-    if not valid_only:
-        return frozenset()
-    if any(spec.kind == "tensor" for spec in schema.attributes.values()):
+    if any("func" in spec.kind or spec.kind == "tensor" for spec in schema.attributes.values()):
         return frozenset(schema.type_vars)
     return frozenset(formal.var for formal in schema.inputs + schema.outputs if formal.is_ref and formal.var is not None)
 
@@ -102,8 +99,6 @@ class TypeGraph:
         color_of: Callable[[str], int],
         frozen: Sequence[bool],
         overrides: Mapping[int, int],
-        *,
-        valid_only: bool,
     ) -> None:
         """Build the type graph.
 
@@ -114,15 +109,13 @@ class TypeGraph:
             color_of: List color of an op type.
             frozen: For every node of :attr:`nodes`, whether it must not be changed.
             overrides: List colors of single nodes, by index into :attr:`nodes`.
-            valid_only: Whether types that could change only together with something else (a constant's value, a variable
-                that is read by reference) never change. Grappler would break the graph if a list told it to.
 
         Raises:
             PassError: If a node has another number of operands than its op takes.
         """
         self.graph = graph
         self.nodes = nodes = list(graph.all_nodes())
-        self._number_profiles(target, device_type, valid_only)
+        self._number_profiles(target, device_type)
         profile = self._profile
         sizes = np.array([len(p.keys) for p in self.profiles], np.int64)[profile]
         results = graph.outputs if graph.is_function else []
@@ -147,7 +140,7 @@ class TypeGraph:
         self.count = len(self.owner)
         self._connect(first, results)
 
-    def _number_profiles(self, target: DType, device_type: str, valid_only: bool) -> None:
+    def _number_profiles(self, target: DType, device_type: str) -> None:
         self.profiles: list[_Profile] = []
         known: dict[Any, int] = {}
         strings = tf.kernel_strings()
@@ -161,7 +154,7 @@ class TypeGraph:
                 number = known.get(key)
                 if number is None:
                     number = known[key] = len(self.profiles)
-                    fixed = _fixed_vars(node, valid_only)
+                    fixed = _fixed_vars(node)
                     self.profiles.append(_Profile(node, target, device_type, fixed))
                 if node.op_type not in strings:
                     known[node.signature, id(node.types)] = number
