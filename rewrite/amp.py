@@ -24,7 +24,7 @@ from .clusters import ListBodies, find_list_clusters
 from .paint import Painting, paint
 from .policy import Policy
 from .report import BodyReport, RewriteReport
-from .typegraph import CODES, UNLISTED, TypeGraph
+from .typegraph import CLEAR, CODES, UNLISTED, TypeGraph
 
 #: Ops whose statistics share the type of the data, and the versions that keep them apart.
 _UPGRADES = {"FusedBatchNorm": "FusedBatchNormV2", "FusedBatchNormGrad": "FusedBatchNormGradV2"}
@@ -271,7 +271,7 @@ def _convert_body(name: str, body: Graph, scope: _Scope, bodies: ListBodies, not
 
 
 def _kept_by_contract(painting: Painting) -> list[str]:
-    """Name the fetched nodes whose dtype Grappler would have changed."""
+    """Name the nodes whose dtype Grappler would have changed although the caller or a function body relies on it."""
     graph = painting.typegraph
     notes = []
     for node in {value.producer: None for value in graph.graph.outputs if not graph.graph.is_function}:
@@ -282,6 +282,10 @@ def _kept_by_contract(painting: Painting) -> list[str]:
             notes.append(f"unlike Grappler, {node} keeps its dtype, because the graph returns it")
         elif node.op_type == "NextIteration" and node.types.get("T") is float32:
             notes.append(f"unlike Grappler, {node} and its loop keep their dtype, because the graph returns it")
+    for i in graph.with_op("While", "StatelessWhile"):
+        floats = (v for v in graph.vertices_of(i) if graph.color[v] == CLEAR and graph.is_float[v] and graph.processed[v])
+        if any(painting.allow[other] for v in floats for other in (*graph.successors(v), *graph.predecessors(v))):
+            notes.append(f"unlike Grappler, {graph.nodes[i]} keeps its types, because its function bodies keep theirs")
     return notes
 
 

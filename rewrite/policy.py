@@ -72,7 +72,7 @@ class Policy:
         preset: ``"safe"``, ``"grappler"`` (decisions equal to TensorFlow's) or ``"torch-autocast"``.
         dtype: ``"float16"`` or ``"bfloat16"``.
         target: A :class:`Target` or its text form.
-        keep_io: Whether inputs and outputs of the graph keep their types.
+        keep_io: Whether outputs of the graph keep their types; inputs always do.
         ops: Changes of the op lists: ``"gray:+Sin"``, ``"gray:-Softmax"``, ``"Softmax=deny"``.
         nodes: Lists for single nodes, ``"PATTERN=deny"`` (or allow, gray, clear, none); the pattern is a regular
             expression that matches the whole node name; the last match holds.

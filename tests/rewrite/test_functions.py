@@ -131,3 +131,27 @@ def test_bodies_whose_types_the_caller_chooses_are_left_alone() -> None:
     result = auto_mixed_precision(parse_graph(text))
     assert not result.modified
     assert "note: function 'generic' left alone: its types are chosen by the caller" in result.report.text()
+
+
+def test_a_functional_loop_keeps_its_types_and_the_report_says_so() -> None:
+    graph = parse_graph("""
+        graph main() {
+          %x: f32 = tf.Placeholder<dtype=f32>()
+          %a: f32 = tf.MatMul<T=f32>(%x, %x)
+          %w: f32 = tf.While<T=[f32]>(%a) {cond=@go, body=@next}
+          %b: f32 = tf.MatMul<T=f32>(%w, %x)
+          %out: f32 = tf.Identity<T=f32>(%b)
+          return %out
+        }
+        function go(%y: f32) {
+          %t: bool = tf.Const<dtype=bool>() {value=dense<bool[], [true]>}
+          return r=%t
+        }
+        function next(%y: f32) {
+          %r: f32 = tf.Identity<T=f32>(%y)
+          return r=%r
+        }
+    """)
+    result = auto_mixed_precision(graph, preset="grappler", dtype="bfloat16", target="cpu")
+    assert {str(dtype) for dtype in result.graph.node("w").types.values()} == {"float32"}
+    assert result.report.notes == ["unlike Grappler, 'w' (While) keeps its types, because its function bodies keep theirs"]
