@@ -137,6 +137,10 @@ class Signature:
         self.outputs = outputs
         self.keys = keys
 
+    def equals(self, other: "Signature") -> bool:
+        """Whether ``other`` says the same of the same number of operands."""
+        return self.inputs == other.inputs and self.outputs == other.outputs and self.keys == other.keys
+
 
 class OpSchema:
     """The definition of an op.

@@ -8,6 +8,7 @@ from .errors import did_you_mean
 from .graph import Graph, Node, Value
 from .schema import OpSchema, list_length
 from .schemas import find_schema
+from .schemas.onnx import capture_labels
 from .types import FunctionRef
 
 #: Ops that give the elements of a variant on unchanged (or combine lists of one dtype), apart from the list ops.
@@ -116,6 +117,23 @@ def calls_match(graph: Graph) -> Iterator[str]:
                 yield from _compare(node, name, "returns", call.tout, given)
             elif len(given) != 1:
                 yield f"[call-signature] {node} needs one result of its condition {name!r}. Received: {len(given)}"
+
+
+def captures_match(graph: Graph) -> Iterator[str]:
+    """The bodies of a node take outer values of the dtypes that the node hands to them."""
+    for node, name, body in graph.bodies():
+        formals = len(body.inputs) - len(body.captures)
+        labels = capture_labels(node.attributes)
+        if formals < 0 or len(node.inputs) < len(labels):
+            yield f"[captures-match] {node} has fewer operands than its bodies use outer values: {', '.join(labels)}."
+            continue
+        outer = dict(zip(labels, node.inputs[len(node.inputs) - len(labels) :], strict=True))
+        for label, inner in zip(body.captures, body.inputs[formals:], strict=True):
+            value = outer[label]
+            if value is None:
+                yield f"[captures-match] {node} hands nothing to its {name} for {label!r}."
+            elif value.dtype is not inner.dtype and value.dtype is not None and inner.dtype is not None:
+                yield f"[captures-match] {node} hands {value.dtype} to its {name} for {label!r}, which is {inner.dtype} there."
 
 
 def _compare(node: Node, name: str, verb: str, site: Sequence[DType | None], own: Sequence[DType | None]) -> Iterator[str]:

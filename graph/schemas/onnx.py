@@ -285,7 +285,7 @@ class OnnxSchema(OpSchema):
                 found.setdefault("T2", value.dtype)
             elif value is None:
                 found.setdefault("T2", DTYPES["float32"])
-        elif op == "LayerNormalization" and "U" in self.type_vars:
+        elif op in ("LayerNormalization", "SimplifiedLayerNormalization") and "U" in self.type_vars:
             number = attributes.get("stash_type", 1)
             if isinstance(number, int) and number in BY_ONNX:
                 found.setdefault("U", BY_ONNX[number])
@@ -376,7 +376,8 @@ def find(domain: str, op_type: str, version: int) -> OnnxSchema | None:
     try:
         schema = defs.get_schema(op_type, version, domain)
     except (defs.SchemaError, TypeError, RuntimeError):
-        return None
+        # onnxruntime also defines these two in the standard's own domain, at versions that do not have them.
+        return _microsoft(op_type) if not domain and op_type in ("LayerNormalization", "SimplifiedLayerNormalization") else None
     return _find_since(domain, op_type, schema.since_version)
 
 
