@@ -131,7 +131,8 @@ def _write_external_head(tensor: Tensor, dtype: DType, proto: Any) -> None:
     write_head(tensor, proto)
     source = tensor.source
     if hasattr(source, "raw_data"):
-        proto.doc_string = source.doc_string
+        if source.HasField("doc_string"):
+            proto.doc_string = source.doc_string
         if hasattr(source, "metadata_props"):
             proto.metadata_props.extend(source.metadata_props)
 

@@ -300,7 +300,7 @@ def _write_attribute(
         target.type = 0 if source is None else source.type
     else:
         write_attribute(name, value, target, write_body)
-        if source is not None:
+        if source is not None and source.HasField("doc_string"):
             target.doc_string = source.doc_string
 
 

@@ -340,10 +340,15 @@ def _ranges(formals: tuple[Formal, ...], count: int) -> dict[str, range]:
 
 def function_schema(function: "Graph") -> OnnxSchema:
     """Return the schema of calls of a model-local function: every operand has a type variable called as the operand."""
-    inputs = [Formal(value.name, var=value.name, optional=True, container=None) for value in function.inputs]
-    outputs = [Formal(name, var=name, optional=True, container=None) for name in function.output_names]
+    return call_schema(function.name, [value.name for value in function.inputs], function.output_names)
+
+
+def call_schema(name: str, input_names: Iterable[str], output_names: Iterable[str]) -> OnnxSchema:
+    """Return the schema of calls of the model-local function ``name`` (``"domain:op"``)."""
+    inputs = [Formal(name, var=name, optional=True, container=None) for name in input_names]
+    outputs = [Formal(name, var=name, optional=True, container=None) for name in output_names]
     names = dict.fromkeys([formal.name for formal in (*inputs, *outputs)])
-    domain, _, op_type = function.name.partition(":")
+    domain, _, op_type = name.partition(":")
     return OnnxSchema(op_type, domain, inputs, outputs, [TypeVar(name) for name in names], is_call=True, stateful=True)
 
 
