@@ -218,12 +218,14 @@ def _write_tensor_type(dtype: DType | None, shape: Shape, tensor: Any) -> None:
 
 
 def update_type(dtype: DType | None, shape: Shape, proto: Any) -> None:
-    """Make an existing ``TypeProto`` say this dtype and shape, keeping all else where these are what it says already."""
+    """Make an existing ``TypeProto`` agree with this dtype and shape, keeping all that does, and its silence."""
     said = read_type(proto, "A value")
-    if said.shape != shape:
+    if said.dtype is None and said.shape.dims is None:
+        return
+    if said.shape.container != shape.container or said.shape.dims not in (None, shape.dims):
         proto.Clear()
         write_type(dtype, shape, proto)
-    elif said.dtype is not dtype and dtype is not None:
+    elif said.dtype is not dtype and dtype is not None and said.dtype is not None:
         element = proto
         while (kind := element.WhichOneof("value")) not in ("tensor_type", "sparse_tensor_type", None):
             inner = getattr(element, kind)
