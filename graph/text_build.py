@@ -152,7 +152,7 @@ class _Builder:
             name = statement.name
             results = statement.results
             if name is None:
-                name = results[0].name if results and statement.domain == "tf" else ""
+                name = results[0].name if results and statement.domain in ("tf", "ampgraph") else ""
             node = Node(
                 graph,
                 statement.op_type,

@@ -84,7 +84,7 @@ def _print_block(lines: list[str], keyword: str, name: str, graph: Graph) -> Non
     for node in graph.nodes:
         results = ", ".join([f"{refs[value]}: {_type(value)}" for value in node.outputs])
         operands = ", ".join(["_" if value is None else refs.get(value) or value_ref(value.name) for value in node.inputs])
-        inferred = node.outputs[0].name if node.domain == "tf" and node.outputs else ""
+        inferred = node.outputs[0].name if node.domain in ("tf", "ampgraph") and node.outputs else ""
         equals = " = " if results else ""
         suffix = _suffix(node, inferred, control_ref)
         lines.append(f"  {results}{equals}{_op(node)}{_types(node)}({operands}){suffix}")

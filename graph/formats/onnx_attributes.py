@@ -9,7 +9,7 @@ from ..errors import FormatError, GraphError
 from ..graph import Graph
 from ..schemas.onnx import dtype_of
 from ..types import UNKNOWN, Dim, Placeholder, Shape, Tensor, ValueType
-from .onnx_tensor import Folder, read_sparse, read_tensor, write_tensor
+from .onnx_tensor import Folder, check_text, read_sparse, read_tensor, write_tensor
 
 # Numbers of AttributeProto.AttributeType.
 FLOAT, INT, STRING, TENSOR, GRAPH, FLOATS, INTS, STRINGS, TENSORS, GRAPHS, SPARSE, SPARSES, TYPE, TYPES = range(1, 15)
@@ -28,6 +28,7 @@ def read_attribute(proto: Any, folder: Folder, read_graph: ReadGraph, where: str
         FormatError: If the attribute says several values or makes no sense.
     """
     kind = proto.type
+    check_text(proto.ref_attr_name)
     if proto.ref_attr_name:
         return Placeholder(proto.ref_attr_name)
     fields = [descriptor.name for descriptor, _ in proto.ListFields() if descriptor.name in _FIELD]
@@ -168,6 +169,7 @@ def _read_shape(tensor: Any, container: str) -> Shape:
         if dim.HasField("dim_value"):
             dims.append(dim.dim_value if dim.dim_value >= 0 else None)
         else:
+            check_text(dim.dim_param)
             dims.append(dim.dim_param or None)
     return Shape(dims, container)
 

@@ -18,7 +18,7 @@ from ..schemas.onnx import OnnxSchema, capture_labels, dtype_of, find, latest
 from ..types import UNKNOWN, Placeholder, Tensor
 from .onnx_attributes import INT, read_attribute, read_type
 from .onnx_meta import GraphMeta, NodeMeta
-from .onnx_tensor import Folder, read_sparse, read_tensor
+from .onnx_tensor import Folder, check_text, read_sparse, read_tensor
 from .onnx_types import Typing
 
 #: A body inside a body inside … so many times is nobody's model.
@@ -36,6 +36,9 @@ def read_message(model: Any, folder: Folder) -> Graph:
         model.ClearField("functions")
         if not has_graph:
             raise FormatError("The model holds no graph. Is this file an ONNX model?")
+        if not opsets:
+            raise FormatError("The model does not say of which version of the ONNX ops it is (opset_import).")
+        check_text(proto.name)
         for function in functions:
             reader.read_function(function)
         graph = reader.read_graph(proto, None, Graph(proto.name, reader.functions, opsets=opsets))
@@ -49,9 +52,12 @@ def read_message(model: Any, folder: Folder) -> Graph:
 def _read_opsets(imports: Iterable[Any], where: str) -> dict[str, int]:
     opsets: dict[str, int] = {}
     for entry in imports:
+        check_text(entry.domain)
         domain = plain_domain(entry.domain)
         if opsets.setdefault(domain, entry.version) != entry.version:
-            raise FormatError(f"{where} asks for versions {opsets[domain]} and {entry.version} of domain {domain or 'ai.onnx'!r}.")
+            raise FormatError(
+                f"{where} asks for versions {opsets[domain]} and {entry.version} of domain {domain or 'ai.onnx'!r}."
+            )
         newest = latest(domain)
         if newest and not 1 <= entry.version <= newest:
             raise FormatError(
@@ -111,9 +117,12 @@ class _Reader:
         self.functions: dict[str, Graph] = {}
         self.keys: set[str] = set()
         for function in functions:
+            check_text(function.domain, function.name, function.overload)
             key = function_key(function.domain, function.name, function.overload)
             if not function.name or key in self.keys:
-                raise FormatError(f"Model-local functions must have unique names. Received: {key!r}{' twice' * bool(function.name)}")
+                raise FormatError(
+                    f"Model-local functions must have unique names. Received: {key!r}{' twice' * bool(function.name)}"
+                )
             self.keys.add(key)
         self.given: dict[Node, dict[str, DType]] = {}
         self.declared: dict[Value, Any] = {}
@@ -125,6 +134,7 @@ class _Reader:
         graph = Graph(key, self.functions, opsets=_read_opsets(proto.opset_import, f"Function {key!r}"))
         self.functions[key] = graph
         scope = _Scope(graph, None)
+        check_text(*proto.input, *proto.output, *proto.attribute, *[info.name for info in proto.value_info])
         for name in proto.input:
             self._add_input(scope, name, None)
         nodes = self._make_nodes(scope, list(proto.node))
@@ -141,6 +151,8 @@ class _Reader:
         scope = _Scope(graph, outer)
         if scope.depth > _MAX_NESTING:
             raise FormatError(f"Graphs are nested more than {_MAX_NESTING} deep.")
+        names = [info.name for infos in (proto.input, proto.output, proto.value_info) for info in infos]
+        check_text(*names)
         defaults, order = self._read_initializers(proto)
         inputs = list(proto.input)
         for info in inputs:
@@ -181,6 +193,7 @@ class _Reader:
         rows = [(item.name, item, read_tensor) for item in proto.initializer]
         rows += [(item.values.name, item, read_sparse) for item in proto.sparse_initializer]
         for name, item, read in rows:
+            check_text(name)
             if not name or name in found:
                 raise FormatError(f"Initializers must have unique names. Received: {name!r}{' twice' if name else ''}")
             found[name] = read(item, self.folder, f"Initializer {name!r}")
@@ -234,6 +247,7 @@ class _Reader:
         for position, proto in enumerate(protos):
             names, results, attributes = list(proto.input), list(proto.output), list(proto.attribute)
             op_type = proto.op_type
+            check_text(*names, *results, op_type, proto.name, proto.domain, proto.overload, *[a.name for a in attributes])
             if not op_type:
                 raise FormatError(f"Node {proto.name!r} of graph {graph.name!r} has no op type.")
             if proto.overload:
@@ -241,7 +255,15 @@ class _Reader:
             for field in ("input", "output", "attribute"):
                 proto.ClearField(field)
             node = Node(
-                graph, op_type, plain_domain(proto.domain), proto.name, untyped_signature(len(names), len(results)), {}, {}, "", None
+                graph,
+                op_type,
+                plain_domain(proto.domain),
+                proto.name,
+                untyped_signature(len(names), len(results)),
+                {},
+                {},
+                "",
+                None,
             )
             omitted = []
             for i, name in enumerate(results):
@@ -277,7 +299,9 @@ class _Reader:
             key = (node.domain, node.op_type)
             if key not in schemas:
                 is_call = f"{node.domain}:{node.op_type}" in self.keys
-                schemas[key] = None if is_call else find(*key, graph.opsets.get(node.domain, 0)) if key[0] in graph.opsets else None
+                schemas[key] = (
+                    None if is_call else find(*key, graph.opsets.get(node.domain, 0)) if key[0] in graph.opsets else None
+                )
             schema = schemas[key]
             types = schema.type_attributes if isinstance(schema, OnnxSchema) else {}
             self._read_attributes(scope, node, attributes, types)
@@ -290,6 +314,7 @@ class _Reader:
         graph = scope.graph
 
         def body(proto: Any) -> Graph:
+            check_text(proto.name)
             return self.read_graph(proto, scope, Graph(proto.name, self.functions, opsets=graph.opsets))
 
         values: dict[str, Any] = {}

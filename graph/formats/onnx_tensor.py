@@ -33,6 +33,17 @@ _FIELDS = {
 }
 
 
+def check_text(*texts: str | bytes) -> None:
+    """Make sure that strings of the file are text: protobuf gives those that are not as bytes.
+
+    Raises:
+        FormatError: If one is not.
+    """
+    for text in texts:
+        if isinstance(text, bytes):
+            raise FormatError(f"The file has a name that is not UTF-8; it is damaged. Received: {text[:60]!r}")
+
+
 class Folder:
     """Where the external data of one model lies; each file is mapped once and stays mapped.
 
@@ -124,7 +135,9 @@ def read_tensor(proto: Any, folder: Folder, where: str) -> Tensor:
         total = proto.ByteSize()
         is_huge = total > 1 << 26 and length <= total < length + 4096
         if dtype.kind == "string" or (not is_huge and len(proto.raw_data) != length):
-            raise FormatError(f"{where} of dtype {dtype} and shape {list(shape)} needs {length} bytes, but stores another number.")
+            raise FormatError(
+                f"{where} of dtype {dtype} and shape {list(shape)} needs {length} bytes, but stores another number."
+            )
         return Tensor(dtype, shape, partial(_from_raw, proto, dtype, shape), source=proto)
     count = len(getattr(proto, _FIELDS.get(dtype.name, "int32_data")))
     if count != _stored_count(dtype, size):
@@ -141,6 +154,7 @@ def _stored_count(dtype: DType, size: int) -> int:
 
 
 def _read_external(proto: Any, folder: Folder, dtype: DType, length: int, where: str) -> External:
+    check_text(*[text for entry in proto.external_data for text in (entry.key, entry.value)])
     entries = {entry.key: entry.value for entry in proto.external_data}
     numbers = {}
     for key in ("offset", "length"):
@@ -251,10 +265,8 @@ def _expand(values: Tensor, indices: Tensor, shape: tuple[int, ...]) -> "np.ndar
         places = np.ravel_multi_index(tuple(places.T), shape)
     if ((places < 0) | (places >= result.size)).any():
         raise GraphError(f"A sparse constant of shape {list(shape)} has indices out of range.")
-    if values.dtype.kind == "string":
-        dense = np.full(result.size, b"", object)
-    else:
-        dense = np.zeros(result.size, values.dtype.numpy)
+    is_text = values.dtype.kind == "string"
+    dense = np.full(result.size, b"" if is_text else 0, values.dtype.numpy)
     dense[places] = values.array()
     return dense.reshape(shape)
 

@@ -73,7 +73,9 @@ class Typing:
         said = self.declared.get(value)
         found = dtype or (None if said is None else said.dtype)
         if said is not None and said.dtype is not None and found is not said.dtype:
-            raise FormatError(f"Value {value.name!r} of graph {value.producer.graph.name!r} is declared {said.dtype}, but is {dtype}.")
+            raise FormatError(
+                f"Value {value.name!r} of graph {value.producer.graph.name!r} is declared {said.dtype}, but is {dtype}."
+            )
         node = value.producer
         if node.signature.schema is None:
             value._dtype = found
@@ -123,7 +125,9 @@ class Typing:
         if schema is None or (labels and not schema.has_bodies):
             self._type_unknown(node, labels)
             return
-        bodies = [(name, value) for name, value in node.attributes.items() if isinstance(value, Graph)] if schema.has_bodies else []
+        bodies = (
+            [(name, value) for name, value in node.attributes.items() if isinstance(value, Graph)] if schema.has_bodies else []
+        )
         for name, body in bodies:
             self._type_body(node, name, body, labels)
         types: dict[str, DType] = dict(self.given.get(node, _NONE))

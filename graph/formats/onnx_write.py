@@ -194,10 +194,9 @@ class _Writer:
                 target.add().CopyFrom(info)
 
     def _write_initializers(self, graph: Graph, names: _Names, meta: GraphMeta, proto: Any) -> None:
-        rows: list[tuple[Value, Tensor]] = []
-        for value in graph.inputs:
-            if isinstance(tensor := value.producer.attributes.get("default"), Tensor):
-                rows.append((value, tensor))
+        rows = [
+            (value, tensor) for value in graph.inputs if isinstance(tensor := value.producer.attributes.get("default"), Tensor)
+        ]
         for node in graph.nodes:
             if node.op_type == "Initializer" and node.domain == "ampgraph":
                 tensor = node.attributes.get("value")

@@ -265,9 +265,7 @@ class OnnxSchema(OpSchema):
         keys = set(signature.keys)
         return {key: dtype for key, dtype in found.items() if key in keys}
 
-    def _from_attributes(
-        self, found: dict[str, DType], attributes: Mapping[str, Any], inputs: Sequence["Value | None"]
-    ) -> None:
+    def _from_attributes(self, found: dict[str, DType], attributes: Mapping[str, Any], inputs: Sequence["Value | None"]) -> None:
         op = self.op_type
         for name, (variable, default) in self.type_attributes.items():
             if variable not in found and default and name not in attributes:
@@ -315,7 +313,9 @@ class OnnxSchema(OpSchema):
     def _from_bodies(self, attributes: Mapping[str, Any]) -> list[DType | None]:
         """Return the dtypes of the results as far as bodies give them."""
         if self.op_type == "If":
-            branches = [body.outputs for name in ("then_branch", "else_branch") if hasattr(body := attributes.get(name), "outputs")]
+            branches = [
+                body.outputs for name in ("then_branch", "else_branch") if hasattr(body := attributes.get(name), "outputs")
+            ]
             if not branches:
                 return []
             other = branches[-1]
