@@ -13,7 +13,7 @@ from .dtypes import DType
 from .errors import GraphError, did_you_mean
 from .schema import OpSchema, Signature, untyped_signature
 from .schemas import find_schema
-from .schemas.onnx import OnnxSchema, function_schema
+from .schemas.onnx_schema import OnnxSchema, function_schema
 from .types import UNKNOWN, Shape, Tensor
 
 if TYPE_CHECKING:

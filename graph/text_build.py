@@ -14,7 +14,7 @@ from .errors import GraphError, did_you_mean
 from .graph import Graph, Node, Value, call_schema, complete_types
 from .schema import OpSchema, Signature, untyped_signature
 from .schemas import find_schema
-from .schemas.onnx import OnnxSchema
+from .schemas.onnx_schema import OnnxSchema
 from .text_print import value_ref
 from .types import Placeholder, Shape
 

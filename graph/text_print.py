@@ -12,7 +12,7 @@ from .dtypes import DType
 from .errors import GraphError
 from .graph import Graph, Node, Value
 from .schema import REQUIRED, OpSchema, list_length
-from .schemas.onnx import OnnxSchema
+from .schemas.onnx_schema import OnnxSchema
 from .types import FunctionRef, Placeholder, Shape, Tensor, ValueType
 
 if TYPE_CHECKING:

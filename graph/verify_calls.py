@@ -8,7 +8,7 @@ from .errors import did_you_mean
 from .graph import Graph, Node, Value
 from .schema import OpSchema, list_length
 from .schemas import find_schema
-from .schemas.onnx import capture_labels
+from .schemas.onnx_schema import capture_labels
 from .types import FunctionRef
 
 #: Ops that give the elements of a variant on unchanged (or combine lists of one dtype), apart from the list ops.

@@ -17,7 +17,7 @@ from ..errors import AmpgraphError, FormatError
 from ..graph import Graph, Node, Value
 from ..schema import Formal, OpSchema, untyped_signature
 from ..schemas import find_schema
-from ..schemas.onnx import call_schema
+from ..schemas.onnx_schema import call_schema
 from ..types import UNKNOWN, FunctionRef, Placeholder, Shape, Tensor, ValueType
 
 FORMAT = "ampgraph"

@@ -14,7 +14,8 @@ from ..errors import FormatError, GraphError, did_you_mean
 from ..graph import Graph, Node, Value
 from ..schema import OpSchema, untyped_signature
 from ..schemas.ampgraph import find as find_own
-from ..schemas.onnx import OnnxSchema, capture_labels, dtype_of, find, latest
+from ..schemas.onnx import dtype_of, find, latest
+from ..schemas.onnx_schema import OnnxSchema, capture_labels
 from ..types import UNKNOWN, Placeholder, Tensor
 from .onnx_attributes import INT, read_attribute, read_type
 from .onnx_meta import GraphMeta, NodeMeta

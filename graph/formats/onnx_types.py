@@ -12,7 +12,7 @@ from ..dtypes import DTYPES, DType
 from ..errors import FormatError, GraphError
 from ..graph import Graph, Node, Value
 from ..schema import untyped_signature
-from ..schemas.onnx import OnnxSchema, capture_labels
+from ..schemas.onnx_schema import OnnxSchema, capture_labels
 from ..types import Shape, ValueType
 
 _MAX_CALLS = 100

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import FormatError
 from ..graph import Graph, Node, Value
-from ..schemas.onnx import OnnxSchema, capture_labels
+from ..schemas.onnx_schema import OnnxSchema, capture_labels
 from ..types import Placeholder, Tensor
 from .onnx_attributes import INT, update_type, write_attribute, write_type
 from .onnx_meta import GraphMeta, NodeMeta
