@@ -220,11 +220,12 @@ def _write_tensor_type(dtype: DType | None, shape: Shape, tensor: Any) -> None:
 
 
 def update_type(dtype: DType | None, shape: Shape, proto: Any) -> None:
-    """Make an existing ``TypeProto`` agree with this dtype and shape, keeping all that does, and its silence."""
+    """Make an existing ``TypeProto`` agree with this dtype and shape, keeping all that does, and what only one of them says."""
     said = read_type(proto, "A value")
     if said.dtype is None and said.shape.dims is None:
         return
-    if said.shape.container != shape.container or said.shape.dims not in (None, shape.dims):
+    known = shape.dims is not None and said.shape.dims is not None
+    if said.shape.container != shape.container or (known and said.shape.dims != shape.dims):
         proto.Clear()
         write_type(dtype, shape, proto)
     elif said.dtype is not dtype and dtype is not None and said.dtype is not None:

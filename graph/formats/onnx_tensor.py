@@ -150,7 +150,7 @@ def _stored_count(dtype: DType, size: int) -> int:
     """Return how many numbers of the typed field hold ``size`` elements."""
     if dtype.kind == "complex":
         return 2 * size
-    return (size * dtype.bits + 7) // 8 if 0 < dtype.bits < 8 else size
+    return (size * dtype.bits + 7) // 8 if dtype.bits in (2, 4) else size
 
 
 def _read_external(proto: Any, folder: Folder, dtype: DType, length: int, where: str) -> External:
@@ -228,7 +228,7 @@ def _from_fields(proto: Any, dtype: DType, shape: tuple[int, ...]) -> "np.ndarra
     if dtype.name in _FIELDS:
         return np.array(stored, np.uint64 if dtype.kind == "uint" else dtype.numpy).astype(dtype.numpy, copy=False).reshape(shape)
     wide = np.array(stored, np.int64)
-    if dtype.bits < 8:  # packed bytes, one in each number
+    if dtype.bits in (2, 4):  # packed bytes, one in each number
         return _of_bytes(wide.astype(np.uint8).tobytes(), dtype, shape)
     if dtype.kind == "float":  # the bits, as integers
         return wide.astype(np.uint16 if dtype.bits == 16 else np.uint8).view(dtype.numpy).reshape(shape)
