@@ -54,7 +54,9 @@ _CONSTANT = {
     "value_string": "string",
     "value_strings": "string",
 }
-_LEAST_CACHE = 4096
+#: Into how many groups of tensors (parameters, gradients, states) an optimizer's repeated operands fall.
+_GROUPS = {"Adagrad": 3, "Adam": 4, "Gradient": 1, "Momentum": 3}
+_MAX_CACHED = 4096
 
 
 def capture_labels(attributes: Mapping[str, Any]) -> tuple[str, ...]:
@@ -138,7 +140,7 @@ class OnnxSchema(OpSchema):
         key = (tuple([value is not None for value in inputs]), results, labels, carried)
         found = self._known.get(key)
         if found is None:
-            if len(self._known) >= _LEAST_CACHE:
+            if len(self._known) >= _MAX_CACHED:
                 self._known.clear()
             self._check_count("inputs", self.inputs, count)
             self._check_count("outputs", self.outputs, results)
@@ -219,6 +221,8 @@ class OnnxSchema(OpSchema):
         for port, dtype in zip(signature.outputs, self._from_bodies(attributes), strict=False):
             if isinstance(port, str) and dtype is not None:
                 found.setdefault(port, dtype)
+        if self.op_type in _GROUPS:
+            self._from_optimized(found, signature, inputs)
         for key in missing:
             if key not in found and not key.startswith("capture:"):
                 allowed = self.type_vars[key.partition("[")[0]].allowed
@@ -258,6 +262,8 @@ class OnnxSchema(OpSchema):
             found.setdefault("T2", found["T1"])
         elif op == "ZipMap":
             found.setdefault("T", DTYPES["float32"])
+        elif op == "LinearAttention" and "T" in found:
+            found.setdefault("S", found["T"])
         elif op == "Optional" and "type" in attributes:
             element = getattr(attributes["type"], "dtype", None)
             if element is not None:
@@ -271,6 +277,16 @@ class OnnxSchema(OpSchema):
                     found.setdefault(variable, DTYPES[names_to[name]])
             if op == "LabelEncoder" and "classes_strings" in attributes and "T1" in found:
                 found.setdefault("T2", DTYPES["int64" if found["T1"].kind == "string" else "string"])
+
+    def _from_optimized(self, found: dict[str, DType], signature: Signature, inputs: Sequence["Value | None"]) -> None:
+        """Results of optimizers are new parameters and states, of the types of the old; the gradients between them are left out."""
+        first = next((i for i, formal in enumerate(self.inputs) if formal.is_list), 0)
+        size = (len(inputs) - first) // _GROUPS[self.op_type]
+        for i, port in enumerate(signature.outputs):
+            place = first + (i if i < size else i + size)
+            value = inputs[place] if place < len(inputs) else None
+            if isinstance(port, str) and value is not None and value.dtype is not None:
+                found.setdefault(port, value.dtype)
 
     def _from_bodies(self, attributes: Mapping[str, Any]) -> list[DType | None]:
         """Return the dtypes of the results as far as bodies give them."""
