@@ -50,14 +50,13 @@ def save_model(graph: Graph, path: Path, *, external_data: bool | None = None) -
         raise FormatError("A model with external data can only be written to a file.")
     stem = f".{target.name[:150]}.ampgraph-{os.getpid()}-{os.urandom(6).hex()}"
     model_part, data_part, note = (target.with_name(stem + suffix) for suffix in ("", ".data", ".note"))
-    if not external_data:
-        data = serialize(write_model(graph))
-        if target.exists() and not target.is_file():  # a pipe or device cannot be replaced
-            target.write_bytes(data)
-            return
+    data = b"" if external_data else serialize(write_model(graph))
+    if target.exists() and not target.is_file():  # a pipe or device cannot be replaced
+        target.write_bytes(data)
+        return
     old = _data_files(target)
+    name = ""
     try:
-        name = ""
         if external_data:
             name = _free_name(target)
             with open(data_part, "xb") as file:
@@ -129,7 +128,7 @@ class _Store:
 def _write_external_head(tensor: Tensor, dtype: DType, proto: Any) -> None:
     """Fill in all but the elements, keeping docs and metadata of the file's own message."""
     write_head(tensor, proto)
-    source = tensor.source
+    source: Any = tensor.source
     if hasattr(source, "raw_data"):
         if source.HasField("doc_string"):
             proto.doc_string = source.doc_string
@@ -175,7 +174,7 @@ def _data_files(target: Path) -> list[str]:
         model = parse(target.read_bytes())
     except FormatError:
         return []
-    names = set()
+    names: set[str] = set()
     graphs = [model.graph]
     for graph in graphs:  # grows while it is walked
         for tensor in graph.initializer:

@@ -259,10 +259,10 @@ class _Writer:
         for i, value in enumerate(node.outputs):
             proto.output.append("" if i in meta.omitted and value not in used else names.of[value])
         outer = {}
-        for label, value in zip(labels, node.inputs[count:], strict=True):
-            if value is None:
+        for label, operand in zip(labels, node.inputs[count:], strict=True):
+            if operand is None:
                 raise FormatError(f"Node {node} hands nothing to its bodies for {label!r}.")
-            outer[label] = names.of[value]
+            outer[label] = names.of[operand]
 
         def write_body(body: Graph, target: Any) -> None:
             formals = len(body.inputs) - len(body.captures)
@@ -287,7 +287,7 @@ def _write_attribute(
     if source is not None and isinstance(value, Graph) and isinstance(before, Graph):
         target.CopyFrom(source)
         write_body(value, target.g)
-    elif source is not None and _is_graphs(value) and _is_graphs(before):
+    elif source is not None and isinstance(value, list) and _is_graphs(value) and _is_graphs(before):
         target.CopyFrom(source)
         for body in value:
             write_body(body, target.graphs.add())

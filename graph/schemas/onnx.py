@@ -48,13 +48,19 @@ _SAME = {
 }
 
 
+#: Ops that may give another result each time.
+_RANDOM = frozenset(
+    ["Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"]
+)
+
+
 @functools.cache
 def latest(domain: str) -> int:
     """Return the newest version of a domain that the installed ``onnx`` package defines; 0 if it knows no such domain."""
     from onnx import defs
 
-    versions = [schema.since_version for schema in _all_schemas() if schema.domain == domain]
-    return max(defs.onnx_opset_version() if not domain else 0, *versions, 0)
+    versions = [int(schema.since_version) for schema in _all_schemas() if schema.domain == domain]
+    return max(int(defs.onnx_opset_version()) if not domain else 0, *versions, 0)
 
 
 @functools.cache
@@ -91,11 +97,11 @@ def _find_since(domain: str, op_type: str, since_version: int) -> OnnxSchema:
     lists = set()
 
     def formal(row: Any) -> Formal:
-        option = row.option.name
-        variadic = option == "Variadic"
+        variadic = row.option.name == "Variadic"
+        optional = row.option.name == "Optional" or (variadic and row.min_arity == 0)
         if row.type_str not in variables:
             container, dtype = _parse(row.type_str)
-            return Formal(row.name, dtype=dtype, optional=option == "Optional", variadic=variadic, container=container)
+            return Formal(row.name, dtype=dtype, optional=optional, variadic=variadic, container=container)
         containers = {container for container, _ in variables[row.type_str]}
         name = kept if row.type_str == dropped else row.type_str
         if variadic and not row.is_homogeneous:
@@ -103,7 +109,7 @@ def _find_since(domain: str, op_type: str, since_version: int) -> OnnxSchema:
         return Formal(
             row.name,
             var=name,
-            optional=option == "Optional",
+            optional=optional,
             variadic=variadic,
             is_list=variadic and not row.is_homogeneous,
             container=containers.pop() if len(containers) == 1 else None,
@@ -116,8 +122,7 @@ def _find_since(domain: str, op_type: str, since_version: int) -> OnnxSchema:
         if name != dropped
     ]
     specs = {name: _spec(attribute) for name, attribute in schema.attributes.items()}
-    stateful = schema.non_deterministic if hasattr(schema, "non_deterministic") else False
-    return OnnxSchema(op_type, domain, inputs, outputs, type_vars, specs, stateful=bool(stateful) or "Random" in op_type)
+    return OnnxSchema(op_type, domain, inputs, outputs, type_vars, specs, stateful=op_type in _RANDOM)
 
 
 def _parse(text: str) -> tuple[str, DType]:

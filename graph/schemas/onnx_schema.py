@@ -5,6 +5,7 @@ dtypes of results follow from attributes and bodies stands in :meth:`OnnxSchema.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import BY_ONNX, DTYPES, DType
@@ -148,7 +149,7 @@ class OnnxSchema(OpSchema):
         return found
 
     def _check_count(self, what: str, formals: tuple[Formal, ...], count: int) -> None:
-        least = max((i + 1 for i, formal in enumerate(formals) if not formal.optional and not formal.variadic), default=0)
+        least = max((i + 1 for i, formal in enumerate(formals) if not formal.optional), default=0)
         most = None if formals and formals[-1].variadic else len(formals)
         if what == "outputs":
             least = min(least, 1)
@@ -291,22 +292,21 @@ class OnnxSchema(OpSchema):
     def _from_bodies(self, attributes: Mapping[str, Any]) -> list[DType | None]:
         """Return the dtypes of the results as far as bodies give them."""
         if self.op_type == "If":
-            branches = [
-                body.outputs for name in ("then_branch", "else_branch") if hasattr(body := attributes.get(name), "outputs")
-            ]
-            if not branches:
-                return []
-            other = branches[-1]
-            return [a.dtype or (other[i].dtype if i < len(other) else None) for i, a in enumerate(branches[0])]
-        body = attributes.get("body")
-        if self.op_type not in ("Loop", "Scan", "SequenceMap") or not hasattr(body, "outputs"):
-            return []
-        return [value.dtype for value in body.outputs[1 if self.op_type == "Loop" else 0 :]]
+            one, other = (_results(attributes.get(name)) for name in ("then_branch", "else_branch"))
+            return [a or b for a, b in zip_longest(one, other)]
+        if self.op_type in ("Loop", "Scan", "SequenceMap"):
+            return _results(attributes.get("body"))[1 if self.op_type == "Loop" else 0 :]
+        return []
 
     def derived(self, name: str, types: Mapping[str, DType]) -> DType | None:
         """Return what type attribute ``name`` means when a node with these types leaves it out; None if it must be given."""
         default = self.type_attributes[name][1]
         return DTYPES.get(default) or types.get(default)
+
+
+def _results(body: Any) -> list[DType | None]:
+    """Return the dtypes that a body returns; none if it is no graph."""
+    return [value.dtype for value in getattr(body, "outputs", ())]
 
 
 def _ranges(formals: tuple[Formal, ...], count: int) -> dict[str, range]:

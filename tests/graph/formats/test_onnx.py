@@ -127,7 +127,7 @@ def test_a_changed_capture_is_written_by_its_new_name() -> None:
     for c in (True, False):
         expected = ReferenceEvaluator(model(BRANCHES)).run(None, {"x": x, "c": np.array(c)})
         for one, other in zip(ReferenceEvaluator(written).run(None, {"x": x, "c": np.array(c)}), expected, strict=True):
-            assert (one == other).all()
+            assert np.array_equal(one, other)
 
 
 def test_copies_do_not_share_bodies() -> None:
