@@ -69,6 +69,8 @@ _TABLE = (
     ("float8_e4m3b11fnuz", "f8e4m3b11fnuz", "float", 8, 27, 0),
     ("float8_e5m2fnuz", "f8e5m2fnuz", "float", 8, 28, 20),
     ("float8_e8m0fnu", "f8e8m0fnu", "float", 8, 0, 24),
+    ("float6_e2m3fn", "f6e2m3fn", "float", 6, 0, 27),
+    ("float6_e3m2fn", "f6e3m2fn", "float", 6, 0, 28),
     ("float4_e2m1fn", "f4e2m1fn", "float", 4, 33, 23),
     ("int2", "i2", "int", 2, 31, 26),
     ("int4", "i4", "int", 4, 29, 22),

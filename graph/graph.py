@@ -13,6 +13,7 @@ from .dtypes import DType, find_dtype
 from .errors import GraphError, did_you_mean
 from .schema import OpSchema, Signature, untyped_signature
 from .schemas import find_schema
+from .schemas.onnx_schema import OnnxSchema, function_schema
 from .types import UNKNOWN, Shape, Tensor
 
 if TYPE_CHECKING:
@@ -61,6 +62,11 @@ class Value:
         if isinstance(port, str):
             return self.producer.types.get(port)
         return self._dtype if port is None else port
+
+    @property
+    def container(self) -> str:
+        """What holds the tensors if the value is no plain tensor: see :attr:`Shape.container`."""
+        return self.shape.container
 
     def uses(self) -> list[tuple["Node", int]]:
         """Return the (node, input slot) pairs that read this value, in no particular order."""
@@ -163,16 +169,28 @@ class Graph:
         output_names: One name per output, as callers know it.
         functions: Library of functions by name, shared by the main graph and all function bodies.
         attributes: Facts about the graph itself (``{"producer": 2474}``).
+        opsets: For ONNX, the version of each domain's vocabulary, shared with the bodies of If, Loop and the like.
+        captures: For such a body, labels of the outer values it uses: the last inputs are theirs. The owner has an operand
+            for each label of its bodies, in :func:`capture_labels`' order, after its formal operands.
         meta: What the file format must remember to write the graph back losslessly.
     """
 
-    def __init__(self, name: str = "graph", functions: "dict[str, Graph] | None" = None) -> None:
+    def __init__(
+        self,
+        name: str = "graph",
+        functions: "dict[str, Graph] | None" = None,
+        *,
+        opsets: dict[str, int] | None = None,
+        captures: Sequence[str] = (),
+    ) -> None:
         self.name = name
         self.inputs: list[Value] = []
         self.outputs: list[Value] = []
         self.output_names: list[str] = []
         self.functions: dict[str, Graph] = {} if functions is None else functions
         self.attributes: dict[str, Any] = {}
+        self.opsets: dict[str, int] = {} if opsets is None else opsets
+        self.captures: tuple[str, ...] = tuple(captures)
         self.meta: Any = None
         self._nodes: dict[Node, None] = {}
         self._names: dict[str, Node] | None = None
@@ -341,7 +359,7 @@ class Graph:
             types: Type variables; those left out are inferred from the operands, then from the op's defaults.
             device: Placement, as in the file.
             controls: Nodes that must run before.
-            outputs: Number of results; needed only for ops that no vocabulary defines.
+            outputs: Number of results; needed only for ops that no vocabulary defines, and for optional results of ONNX ops.
 
         Raises:
             GraphError: If the counts of operands cannot be determined, or an operand or dtype is something else.
@@ -358,12 +376,14 @@ class Graph:
             types = {key: dtype if dtype.__class__ is DType else find_dtype(str(dtype)) for key, dtype in types.items()}
         schema = self.find_schema(domain, op_type)
         attributes = _NOTHING if attributes is None else attributes
+        if outputs is None and isinstance(schema, OnnxSchema):
+            outputs = schema.least_outputs
         if schema is None:
             types = _NOTHING if types is None else types
             signature = untyped_signature(len(inputs), outputs or 0)
         else:
-            types = complete_types(schema, types or {}, attributes, inputs)
-            signature = schema.signature(attributes, types)
+            types = complete_types(schema, types or {}, attributes, inputs, outputs or 0)
+            signature = schema.signature(attributes, types, inputs, outputs)
         node = Node(
             self, op_type, domain, self.fresh_name(op_type) if name is None else name, signature, attributes, types, device, meta
         )
@@ -374,7 +394,10 @@ class Graph:
         return node
 
     def find_schema(self, domain: str, op_type: str) -> OpSchema | None:
-        """Return the schema of an op, looking into this graph's function library for TensorFlow ops too."""
+        """Return the schema of an op, looking into this graph's function library too."""
+        if domain not in ("tf", "ampgraph"):
+            function = self.functions.get(f"{domain}:{op_type}")
+            return find_schema(domain, op_type, self.opsets.get(domain, 0)) if function is None else function_schema(function)
         schema = find_schema(domain, op_type)
         if schema is None and domain == "tf" and op_type in self.functions:
             return call_schema(self.functions[op_type])
@@ -480,6 +503,25 @@ class Graph:
         for value in self.inputs:
             del self._nodes[value.producer]
 
+    def bodies(self) -> "Iterator[tuple[Node, str, Graph]]":
+        """Iterate over the nodes that own graphs (the bodies of If, Loop and the like): node, attribute name, graph."""
+        for node in self._nodes:
+            if node.domain == "tf":
+                continue
+            for name, value in node.attributes.items():
+                if value.__class__ is Graph:
+                    yield node, name, value
+                elif value.__class__ is list and value and value[0].__class__ is Graph:
+                    for item in value:
+                        yield node, name, item
+
+    def all_graphs(self) -> "list[Graph]":
+        """Return this graph, its functions, and the bodies inside all of them, outer ones first."""
+        found = list({id(part): part for part in [self, *self.functions.values()]}.values())
+        for part in found:  # grows while it is walked
+            found += [body for _, _, body in part.bodies()]
+        return found
+
     def copy(self) -> "Graph":
         """Return an independent copy of this graph and its functions; constants and attributes are shared."""
         library: dict[str, Graph] = {}
@@ -499,11 +541,13 @@ class Graph:
 
         return _from_json, (print_json(self), self.name if self.is_function else None)
 
-    def _copy(self, library: "dict[str, Graph]") -> "Graph":
+    def _copy(self, library: "dict[str, Graph]", opsets: dict[str, int] | None = None) -> "Graph":
         graph = Graph.__new__(Graph)
         graph.name = self.name
         graph.functions = library
         graph.attributes = dict(self.attributes)
+        graph.opsets = dict(self.opsets) if opsets is None else opsets
+        graph.captures = self.captures
         graph.meta = self.meta
         graph._names = None
         graph._fresh = {}
@@ -535,6 +579,8 @@ class Graph:
                 values[value] = twin
                 outputs.append(twin)
             new.append(copy)
+            if node.domain != "tf" and any(value.__class__ in (Graph, list) for value in node.attributes.values()):
+                copy.attributes = {name: _copy_bodies(value, library, graph.opsets) for name, value in node.attributes.items()}
         find = values.__getitem__
         for node, copy in zip(old, new, strict=True):
             copy.inputs = list(map(find, node.inputs))
@@ -563,6 +609,15 @@ def _from_json(text: str, function: str | None) -> Graph:
 
     graph = parse_json(text)
     return graph if function is None else graph.functions[function]
+
+
+def _copy_bodies(value: Any, library: dict[str, Graph], opsets: dict[str, int]) -> Any:
+    """Return an attribute value with its graphs copied; all others are the same objects."""
+    if value.__class__ is Graph:
+        return value._copy(library, opsets)
+    if value.__class__ is list and value and value[0].__class__ is Graph:
+        return [item._copy(library, opsets) for item in value]
+    return value
 
 
 def _edges(node: Node) -> Iterator[tuple[Node, Node, Any]]:
@@ -609,7 +664,11 @@ def call_schema(function: Graph) -> OpSchema:
 
 
 def complete_types(
-    schema: OpSchema, types: Mapping[str, DType], attributes: Mapping[str, Any], inputs: Sequence[Value | None]
+    schema: OpSchema,
+    types: Mapping[str, DType],
+    attributes: Mapping[str, Any],
+    inputs: Sequence[Value | None],
+    outputs: int = 0,
 ) -> Mapping[str, DType]:
     """Fill in the type variables that ``types`` leaves out.
 
@@ -617,6 +676,8 @@ def complete_types(
     op definition's default. What remains unknown stays out (``verify`` will say so). Source of the rule: how
     TensorFlow's own graph builders infer type attributes.
     """
+    if isinstance(schema, OnnxSchema):
+        return schema.complete(types, attributes, inputs, outputs)
     missing = [var for name, var in schema.type_vars.items() if name not in types and not (var.is_list and f"{name}[0]" in types)]
     if not missing:
         return types

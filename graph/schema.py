@@ -5,7 +5,7 @@ where a cast goes. An :class:`OpSchema` speaks of formal parameters; :meth:`OpSc
 for one node, to a :class:`Signature` with one entry per actual operand.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .dtypes import DType
@@ -25,9 +25,12 @@ class Formal:
         number: The integer attribute that says how many tensors stand here, or None.
         is_list: Whether ``var`` is a list variable with one dtype per tensor.
         is_ref: Whether the tensor is a reference to a variable's buffer.
+        optional: Whether a node may omit it.
+        variadic: Whether any number of tensors may stand here (the last formal only).
+        container: What holds the tensors, as :attr:`Shape.container` says; None when several are possible.
     """
 
-    __slots__ = ("dtype", "is_list", "is_ref", "name", "number", "var")
+    __slots__ = ("container", "dtype", "is_list", "is_ref", "name", "number", "optional", "var", "variadic")
 
     def __init__(
         self,
@@ -38,6 +41,9 @@ class Formal:
         number: str | None = None,
         is_list: bool = False,
         is_ref: bool = False,
+        optional: bool = False,
+        variadic: bool = False,
+        container: str | None = "",
     ) -> None:
         self.name = name
         self.var = var
@@ -45,6 +51,9 @@ class Formal:
         self.number = number
         self.is_list = is_list
         self.is_ref = is_ref
+        self.optional = optional
+        self.variadic = variadic
+        self.container = container
 
     def __repr__(self) -> str:
         count = f"{self.number}*" if self.number else "*" if self.is_list else ""
@@ -87,7 +96,8 @@ class AttrSpec:
     """An attribute that is not a type.
 
     Attributes:
-        kind: ``"int"``, ``"float"``, ``"bool"``, ``"string"``, ``"shape"``, ``"tensor"``, ``"func"`` or ``"list(...)"`` of these.
+        kind: ``"int"``, ``"float"``, ``"bool"``, ``"string"``, ``"shape"``, ``"tensor"``, ``"func"``, ``"graph"``,
+            or ``"list(...)"`` of these; ``"any"`` for what is not checked.
         default: Value used when a node leaves it out; :data:`REQUIRED` when it must be given.
         allowed: Allowed strings, or None.
         minimum: Least integer or least list length, or None.
@@ -126,6 +136,10 @@ class Signature:
         self.inputs = inputs
         self.outputs = outputs
         self.keys = keys
+
+    def equals(self, other: "Signature") -> bool:
+        """Whether ``other`` says the same of the same number of operands."""
+        return self.inputs == other.inputs and self.outputs == other.outputs and self.keys == other.keys
 
 
 class OpSchema:
@@ -168,12 +182,20 @@ class OpSchema:
     def __repr__(self) -> str:
         return f"OpSchema({self.domain}.{self.op_type})"
 
-    def signature(self, attributes: Mapping[str, Any], types: Mapping[str, DType]) -> Signature:
+    @property
+    def varies(self) -> bool:
+        """Whether nodes of this op differ in their signatures."""
+        return bool(self._numbers or self._lists)
+
+    def signature(
+        self, attributes: Mapping[str, Any], types: Mapping[str, DType], inputs: Sequence[object] = (), outputs: int | None = None
+    ) -> Signature:
         """Expand the formals for a node with these attributes and these type variables.
 
         Args:
             attributes: The node's attributes; counts (``N``) are read from here.
             types: The node's types; the lengths of list variables are read from its keys.
+            inputs, outputs: The node's operands and number of results; only ONNX ops, which may omit some, look at them.
 
         Raises:
             GraphError: If a count attribute is missing, no integer, negative or absurdly large.

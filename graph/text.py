@@ -20,7 +20,7 @@
   ``true``, ``"bytes\\n"``, ``s"text"``, ``shape[2,?]``, ``shape[*]``, ``dense<f32[2], [1.0, nan]>``,
   ``dense<f32[64,64], splat 0.0>``, ``dense<f32[64,64], #0123456789abcdef>`` (over 16 elements),
   ``@function{T=dtype:f32}``, ``$T`` (supplied by a function's caller), ``dtype:f32``, ``none`` and ``[lists]``.
-- ``name="…"`` is left out where it is the first result's name (TensorFlow) or empty (all others). ``control=[…]`` names
+- ``name="…"`` is left out where it is the first result's name (TensorFlow, ampgraph) or empty (all others). ``control=[…]`` names
   nodes; one without a unique name is ``#12``, its place among graph inputs and nodes.
 - Nodes stand in file order, which need not be topological. ``//`` starts a comment.
 """

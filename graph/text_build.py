@@ -14,6 +14,7 @@ from .errors import GraphError, did_you_mean
 from .graph import Graph, Node, Value, call_schema, complete_types
 from .schema import OpSchema, Signature, untyped_signature
 from .schemas import find_schema
+from .schemas.onnx_schema import OnnxSchema
 from .text_print import value_ref
 from .types import Placeholder, Shape
 
@@ -62,6 +63,8 @@ class Block:
     inputs: list[Statement] = field(default_factory=list)
     statements: list[Statement] = field(default_factory=list)
     attributes: dict[str, Any] = field(default_factory=dict)
+    opsets: dict[str, int] = field(default_factory=dict)
+    captures: list[str] = field(default_factory=list)
     returns: list[tuple[int, str | None, tuple[str, int]]] = field(default_factory=list)
 
 
@@ -76,7 +79,7 @@ def build(blocks: list[Block], fail: Fail) -> Graph:
     builders: dict[str, _Builder] = {}
     first: _Builder | None = None
     for block in blocks:
-        builder = _Builder(block, Graph(block.name, library), fail)
+        builder = _Builder(block, Graph(block.name, library, opsets=block.opsets, captures=block.captures), fail)
         first = first or builder
         if block.is_function:
             if block.name in library:
@@ -124,6 +127,7 @@ class _Builder:
         self.values: dict[tuple[str, int], Value] = {}
         self.nodes: list[tuple[Node, Statement]] = []
         self.reads_ahead = False
+        self.bodies: dict[Node, list[_Builder]] = {}
 
     def called(self, library: Mapping[str, object]) -> Iterator[str]:
         """Return the functions of ``library`` that this block's nodes have as their op."""
@@ -148,7 +152,7 @@ class _Builder:
             name = statement.name
             results = statement.results
             if name is None:
-                name = results[0].name if results and statement.domain == "tf" else ""
+                name = results[0].name if results and statement.domain in ("tf", "ampgraph") else ""
             node = Node(
                 graph,
                 statement.op_type,
@@ -167,7 +171,29 @@ class _Builder:
                 node.outputs.append(value)
                 self.define(value, result)
             self.nodes.append((node, statement))
+            if any(isinstance(value, Block | list) for value in statement.attributes.values()):
+                self.make_bodies(node, statement)
             graph.append(node)
+
+    def make_bodies(self, node: Node, statement: Statement) -> None:
+        """Turn the blocks among a node's attributes into graphs, all but the types."""
+
+        def body(value: Any) -> Any:
+            if isinstance(value, list):
+                return [body(item) for item in value]
+            if not isinstance(value, Block):
+                return value
+            builder = _Builder(
+                value, Graph(value.name, self.graph.functions, opsets=self.graph.opsets, captures=value.captures), self.fail
+            )
+            builder.make_nodes()
+            builder.link()
+            if len(value.captures) > len(builder.graph.inputs):
+                self.fail(f"Graph {value.name!r} has {len(value.captures)} captures, but fewer inputs.", value.at)
+            self.bodies.setdefault(node, []).append(builder)
+            return builder.graph
+
+        statement.attributes = node.attributes = {name: body(value) for name, value in statement.attributes.items()}
 
     def define(self, value: Value, result: Result) -> None:
         key = (result.name, result.ordinal)
@@ -233,9 +259,11 @@ class _Builder:
         for node, statement in statements[0 if self.reads_ahead else len(self.block.inputs) :]:
             if node.op_type == "Input" and node.domain == "ampgraph" and node not in self.graph:
                 continue
+            for body in self.bodies.get(node, ()):
+                body.set_types(called)
             key = (node.domain, node.op_type)
             if key not in schemas:
-                schema = find_schema(*key)
+                schema = self.graph.find_schema(*key) if node.domain not in ("tf", "ampgraph") else find_schema(*key)
                 schemas[key] = called.get(node.op_type) if schema is None and node.domain == "tf" else schema
             self.set_type(node, statement, schemas[key])
 
@@ -249,9 +277,9 @@ class _Builder:
             node.types = statement.types
             node.signature = untyped_signature(len(node.inputs), len(results))
             return
-        node.types = _complete(schema, statement, node)
         try:
-            signature = schema.signature(node.attributes, node.types)
+            node.types = _complete(schema, statement, node)
+            signature = schema.signature(node.attributes, node.types, node.inputs, len(results))
         except GraphError as error:
             self.fail(f"Node '{_label(statement)}': {error}", statement.at)
         if len(signature.outputs) != len(results):
@@ -272,7 +300,7 @@ class _Builder:
 
 def _is_loose(schema: OpSchema, statement: Statement) -> bool:
     """Whether the caller of the function around supplies a count, or the types of a generic function's call."""
-    if schema.is_call:
+    if schema.is_call and schema.domain == "tf":
         return bool(statement.types)
     return any(isinstance(statement.attributes.get(name), Placeholder) for name in schema._numbers + schema._lists)
 
@@ -280,6 +308,13 @@ def _is_loose(schema: OpSchema, statement: Statement) -> bool:
 def _complete(schema: OpSchema, statement: Statement, node: Node) -> Mapping[str, DType]:
     """Complete the type variables: as given, then from the declared results, then as :meth:`Graph.add` does."""
     types, untyped = statement.types, statement.untyped
+    if isinstance(schema, OnnxSchema):
+        completed = dict(schema.complete(types, node.attributes, node.inputs, len(statement.results)))
+        ports = schema.signature(node.attributes, completed, node.inputs, len(statement.results)).outputs
+        for port, result in zip(ports, statement.results, strict=True):
+            if isinstance(port, str) and result.dtype is not None:
+                completed.setdefault(port, result.dtype)
+        return completed
     if not schema.type_vars or all(name in types or name in untyped for name in schema.type_vars):
         return types
     known = dict(types)
@@ -292,11 +327,11 @@ def _complete(schema: OpSchema, statement: Statement, node: Node) -> Mapping[str
         for formal, result in zip(formals, results, strict=True):
             if formal.var is not None and result.dtype is not None and formal.var not in untyped:
                 known.setdefault(formal.var, result.dtype)
-    completed = complete_types(schema, known, node.attributes, node.inputs)
+    inferred = complete_types(schema, known, node.attributes, node.inputs)
     if untyped:
         marked = set(untyped)
-        completed = {key: dtype for key, dtype in completed.items() if key in types or key.partition("[")[0] not in marked}
-    return completed
+        inferred = {key: dtype for key, dtype in inferred.items() if key in types or key.partition("[")[0] not in marked}
+    return inferred
 
 
 def _label(statement: Statement) -> str:

@@ -54,6 +54,22 @@ class _Parser(ValueReader):
                 break
         if self.accept("<"):
             block.attributes = self.items(">")
+        if self.accept("opset"):
+            self.expect("[")
+            while not self.accept("]"):
+                domain = self.word("a domain in double quotes")
+                self.expect("=")
+                block.opsets[domain] = self.integer("a version")
+                if not self.accept(","):
+                    self.expect("]")
+                    break
+        if self.accept("capture"):
+            self.expect("[")
+            while not self.accept("]"):
+                block.captures.append(self.word("a value's name in double quotes"))
+                if not self.accept(","):
+                    self.expect("]")
+                    break
         self.expect("{")
         while self.tokens[self.i] not in ("}", "return", ""):
             block.statements.append(self.statement())
@@ -100,9 +116,7 @@ class _Parser(ValueReader):
         dtype: DType | None = None
         shape = UNKNOWN
         if self.accept(":"):
-            dtype = None if self.accept("?") else self.dtype()
-            if self.tokens[self.i] == "[":
-                shape = self.shape()
+            dtype, shape = self.type()
         return Result(at, name, ordinal, dtype, shape)
 
     def statement(self) -> Statement:

@@ -12,7 +12,8 @@ from .dtypes import DType
 from .errors import GraphError
 from .graph import Graph, Node, Value
 from .schema import REQUIRED, OpSchema, list_length
-from .types import FunctionRef, Placeholder, Shape, Tensor
+from .schemas.onnx_schema import OnnxSchema
+from .types import FunctionRef, Placeholder, Shape, Tensor, ValueType
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,7 +46,7 @@ def print_graph(graph: Graph) -> str:
 def constants_of(graph: Graph) -> dict[str, Tensor]:
     """Return the constants that print as a hash, by that hash; :func:`~ampgraph.graph.text.parse_graph` takes them back."""
     found: dict[str, Tensor] = {}
-    for part in {id(g): g for g in chain([graph], graph.functions.values())}.values():
+    for part in graph.all_graphs():
         for attributes in chain([part.attributes], (node.attributes for node in part.all_nodes())):
             for tensor in _tensors(attributes.values()):
                 hashed = _HASHED.search(print_tensor(tensor))
@@ -74,11 +75,16 @@ def _print_block(lines: list[str], keyword: str, name: str, graph: Graph) -> Non
     control_ref = _control_refs(graph)
     inputs = [f"{refs[v]}: {_type(v)}{_input_suffix(v, control_ref)}" for v in graph.inputs]
     attributes = f" <{_items(graph.attributes)}>" if graph.attributes else ""
+    if graph.opsets and keyword != "body":
+        attributes += f" opset [{', '.join(f'{quote(domain)}={version}' for domain, version in graph.opsets.items())}]"
+    if graph.captures:
+        attributes += f" capture [{', '.join(map(quote, graph.captures))}]"
+    keyword = "graph" if keyword == "body" else keyword
     lines.append(f"{keyword} {word(name)}({', '.join(inputs)}){attributes} {{")
     for node in graph.nodes:
         results = ", ".join([f"{refs[value]}: {_type(value)}" for value in node.outputs])
         operands = ", ".join(["_" if value is None else refs.get(value) or value_ref(value.name) for value in node.inputs])
-        inferred = node.outputs[0].name if node.domain == "tf" and node.outputs else ""
+        inferred = node.outputs[0].name if node.domain in ("tf", "ampgraph") and node.outputs else ""
         equals = " = " if results else ""
         suffix = _suffix(node, inferred, control_ref)
         lines.append(f"  {results}{equals}{_op(node)}{_types(node)}({operands}){suffix}")
@@ -148,7 +154,12 @@ def _op(node: Node) -> str:
 def _type(value: Value) -> str:
     dtype = value.dtype
     shape = value.shape
-    return ("?" if dtype is None else dtype.short) + ("" if shape.dims is None else print_dims(shape))
+    return _print_type(dtype, shape)
+
+
+def _print_type(dtype: DType | None, shape: Shape) -> str:
+    text = ("?" if dtype is None else dtype.short) + ("" if shape.dims is None else print_dims(shape))
+    return f"{text} in {word(shape.container)}" if shape.container else text
 
 
 def _types(node: Node) -> str:
@@ -156,6 +167,14 @@ def _types(node: Node) -> str:
     types, schema = node.types, node.signature.schema
     rest = dict(types)
     parts: list[str] = []
+    if isinstance(schema, OnnxSchema):
+        for name, var in schema.type_vars.items():
+            if var.is_list and f"{name}[0]" in rest:
+                length = list_length(types, name)
+                parts.append(f"{word(name)}=[{', '.join(rest.pop(f'{name}[{i}]').short for i in range(length))}]")
+            elif name in rest:
+                parts.append(f"{word(name)}={rest.pop(name).short}")
+        schema = None
     for name, var in schema.type_vars.items() if schema is not None else ():
         if var.is_list:
             length = list_length(types, name)
@@ -200,6 +219,8 @@ def same_attribute(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(map(same_attribute, a, b))
     if isinstance(a, float):
         return _round32(a) == _round32(b)
+    if isinstance(a, Graph):
+        return print_attribute(a) == print_attribute(b)
     return bool(a == b)
 
 
@@ -259,6 +280,12 @@ def print_attribute(value: Any) -> str:
         return f"dtype:{value.short}"
     if isinstance(value, Tensor):
         return print_tensor(value)
+    if isinstance(value, ValueType):
+        return f"type<{_print_type(value.dtype, value.shape)}>"
+    if isinstance(value, Graph):
+        lines: list[str] = []
+        _print_block(lines, "body", value.name, value)
+        return "\n".join(lines).replace("\n", "\n    ")
     if isinstance(value, Placeholder):
         return f"${word(value.name)}"
     if isinstance(value, FunctionRef):

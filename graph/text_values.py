@@ -8,7 +8,7 @@ from .dtypes import BY_SHORT, DType
 from .errors import did_you_mean
 from .text_print import print_tensor
 from .text_tokens import Tokens
-from .types import UNKNOWN, Dim, FunctionRef, Placeholder, Shape, Tensor
+from .types import UNKNOWN, Dim, FunctionRef, Placeholder, Shape, Tensor, ValueType
 
 _MAX_NESTING = 64
 _MAX_ELEMENTS = 2**47
@@ -53,6 +53,16 @@ class ValueReader(Tokens):
                 break
         return Shape(dims)
 
+    def type(self) -> tuple[DType | None, Shape]:
+        """Read a dtype and shape: ``f32[2,?]``, ``?``, ``f32[2] in seq``."""
+        dtype = None if self.accept("?") else self.dtype()
+        shape = self.shape() if self.tokens[self.i] == "[" else UNKNOWN
+        return dtype, Shape(shape.dims, self.word("a container")) if self.accept("in") else shape
+
+    def block(self, first: bool) -> Any:
+        """Read a graph."""
+        raise NotImplementedError
+
     def items(self, closing: str) -> dict[str, Any]:
         """Read ``name=value`` pairs up to the token ``closing``."""
         result: dict[str, Any] = {}
@@ -95,6 +105,14 @@ class ValueReader(Tokens):
             return self.attribute_shape()
         if token == "dense":
             return self.tensor()
+        if token == "type":
+            self.expect("<")
+            dtype, shape = self.type()
+            self.expect(">")
+            return ValueType(dtype, shape)
+        if token == "graph":
+            self.i -= 1
+            return self.block(first=True)
         if token == "dtype":
             self.expect(":")
             return self.dtype()

@@ -16,15 +16,21 @@ Dim = int | str | None
 class Shape:
     """The shape of a tensor: a tuple of dimensions, or ``dims=None`` when even the rank is unknown.
 
+    Args:
+        dims: The dimensions.
+        container: What holds tensors (or numbers) of this shape, if the value is no plain tensor: ``"seq"``, ``"optional"``,
+            ``"optional(seq)"``, ``"map(i64)"``, ``"seq(map(str))"`` (with the keys' dtype) or ``"sparse"``; only ONNX has these.
+
     Example:
         >>> str(Shape((2, None, "n"))), str(Shape(None)), Shape((2, 3)).size
         ('[2,?,n]', '[*]', 6)
     """
 
-    __slots__ = ("dims",)
+    __slots__ = ("container", "dims")
 
-    def __init__(self, dims: Iterable[Dim] | None) -> None:
+    def __init__(self, dims: Iterable[Dim] | None, container: str = "") -> None:
         self.dims: tuple[Dim, ...] | None = None if dims is None else tuple(dims)
+        self.container = container
 
     @property
     def rank(self) -> int | None:
@@ -44,7 +50,7 @@ class Shape:
         return size
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Shape) and self.dims == other.dims
+        return isinstance(other, Shape) and self.dims == other.dims and self.container == other.container
 
     def __hash__(self) -> int:
         return hash(self.dims)
@@ -198,3 +204,22 @@ class Placeholder:
 
     def __repr__(self) -> str:
         return f"Placeholder({self.name!r})"
+
+
+class ValueType:
+    """The type of a value, as an attribute holds it: element dtype, and shape with the container around it."""
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, dtype: DType | None, shape: Shape = UNKNOWN) -> None:
+        self.dtype = dtype
+        self.shape = shape
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ValueType) and self.dtype is other.dtype and self.shape == other.shape
+
+    def __hash__(self) -> int:
+        return hash((self.dtype, self.shape))
+
+    def __repr__(self) -> str:
+        return f"ValueType({self.dtype}, {self.shape!r})"

@@ -15,7 +15,7 @@ from .errors import GraphError, VerifyError, did_you_mean
 from .graph import Graph, Node
 from .schema import REQUIRED, AttrSpec, OpSchema, Signature
 from .types import FunctionRef, Placeholder, Shape, Tensor
-from .verify_calls import calls_match, functions_exist, lists_hold_one_dtype
+from .verify_calls import calls_match, captures_match, functions_exist, lists_hold_one_dtype
 
 #: How many violations an error's message shows; :attr:`VerifyError.violations` has them all.
 SHOWN = 20
@@ -43,9 +43,10 @@ def verify(graph: Graph) -> None:
 
 def violations(graph: Graph) -> Iterator[str]:
     """Yield every violation of an invariant, as ``[rule] 'node' (Op) …``."""
-    parts = list({id(part): part for part in [graph, *graph.functions.values()]}.values())
+    parts = graph.all_graphs()
+    functions = {id(function) for function in graph.functions.values()}
     for part in parts:
-        place = "" if part is graph else f" function {part.name!r}:"
+        place = "" if part is graph else f" {'function' if id(part) in functions else 'body'} {part.name!r}:"
         for rule in _RULES:
             for text in rule(part):
                 name, _, rest = text.partition("] ")
@@ -198,9 +199,9 @@ def arity(graph: Graph) -> Iterator[str]:
     for node in graph.all_nodes():
         signature = node.signature
         schema = signature.schema
-        if schema is not None and (schema._numbers or schema._lists):
+        if schema is not None and schema.varies:
             try:
-                signature = schema.signature(node.attributes, node.types)
+                signature = schema.signature(node.attributes, node.types, node.inputs, len(node.outputs))
             except GraphError as error:
                 if not _has_placeholder(node):
                     yield f"[arity] {node}: {error}"
@@ -209,7 +210,7 @@ def arity(graph: Graph) -> Iterator[str]:
             yield f"[arity] {node} has {len(signature.inputs)} inputs by its definition. Received: {len(node.inputs)}"
         if len(node.outputs) != len(signature.outputs):
             yield f"[arity] {node} has {len(signature.outputs)} results by its definition. Received: {len(node.outputs)}"
-        if signature is not node.signature:
+        if signature is not node.signature and not signature.equals(node.signature):
             yield f"[arity] {node} was changed, but its signature was not renewed."
 
 
@@ -221,7 +222,9 @@ def types_known(graph: Graph) -> Iterator[str]:
     good: set[tuple[Signature, tuple[Any, ...], tuple[DType, ...]]] = set()
     for node in graph.nodes:
         signature = node.signature
-        if signature.schema is None:
+        if signature.schema is None or signature.schema.domain not in ("tf", "ampgraph"):
+            if signature.schema is not None:
+                yield from _check_onnx_types(node, signature)
             continue
         key = (signature, tuple(node.types), tuple(node.types.values()))
         if key in good:
@@ -247,6 +250,24 @@ def _check_types(node: Node, signature: Signature, schema: OpSchema) -> Iterator
         if var.is_list and var.minimum and f"{name}[{var.minimum - 1}]" not in types:
             yield f"[types-complete] {node} needs at least {var.minimum} dtypes for its type variable {name}."
     for key in types.keys() - set(signature.keys):
+        yield f"[types-complete] {node} has a dtype for {key!r}, which is not a type variable of {schema.op_type}."
+
+
+def _check_onnx_types(node: Node, signature: Signature) -> Iterator[str]:
+    """Types of ONNX nodes may be unknown, after an op that nobody defined, but not where an operand tells."""
+    schema = signature.schema
+    assert schema is not None
+    for key in signature.keys:
+        dtype = node.types.get(key)
+        if dtype is not None:
+            var = schema.type_vars.get(key.partition("[")[0])
+            if var is not None and not var.allows(dtype):
+                allowed = ", ".join(sorted(other.name for other in var.allowed or ()))
+                yield f"[type-allowed] {node} has {key}={dtype.name}, but its definition allows only {allowed}."
+    for port, value in zip(signature.inputs, node.inputs, strict=False):
+        if isinstance(port, str) and port not in node.types and value is not None and value.dtype is not None:
+            yield f"[types-complete] {node} has no dtype for its type variable {port}."
+    for key in node.types.keys() - set(signature.keys):
         yield f"[types-complete] {node} has a dtype for {key!r}, which is not a type variable of {schema.op_type}."
 
 
@@ -276,7 +297,7 @@ def references(graph: Graph) -> Iterator[str]:
     for node in graph.nodes:
         signature = node.signature
         schema = signature.schema
-        if schema is None:
+        if schema is None or schema.domain != "tf":
             continue
         slots = inputs.get(signature)
         if slots is None:
@@ -309,6 +330,7 @@ _CLASSES: dict[str, type] = {
     "shape": Shape,
     "tensor": Tensor,
     "func": FunctionRef,
+    "graph": Graph,
 }
 
 
@@ -332,7 +354,7 @@ def attributes_fit(graph: Graph) -> Iterator[str]:
                 yield f"[attribute-required] {node} has no attribute {name!r}, which its definition requires.{near}"
         for name, value in attributes.items():
             spec = specs.get(name)
-            if spec is None or value.__class__ is Placeholder:
+            if spec is None or value.__class__ is Placeholder or spec.kind == "any":
                 continue
             if spec.kind[0] == "l" and spec.kind.startswith("list("):
                 yield from _check_list(node, name, spec, value)
@@ -368,11 +390,22 @@ def _has_placeholder(node: Node) -> bool:
     return any(isinstance(value, Placeholder) for value in node.attributes.values())
 
 
+#: Ops whose tensor-valued attribute is of the dtype of a type variable.
+_CONSTANTS = {
+    ("tf", "Const"): ("value", "dtype"),
+    ("ampgraph", "Initializer"): ("value", "T"),
+    ("ampgraph", "Input"): ("default", "T"),
+    ("", "Constant"): ("value", "T"),
+    ("", "ConstantOfShape"): ("value", "T2"),
+}
+
+
 def constants_match(graph: Graph) -> Iterator[str]:
     """A constant's tensor has the dtype that the node declares, and as many bytes as its shape needs."""
-    for node in graph.nodes:
-        if node.op_type == "Const" and node.domain == "tf":
-            tensor, dtype = node.attributes.get("value"), node.types.get("dtype")
+    for node in graph.all_nodes():
+        name, key = _CONSTANTS.get((node.domain, node.op_type), ("", ""))
+        if name in node.attributes:
+            tensor, dtype = node.attributes.get(name), node.types.get(key)
             if isinstance(tensor, Tensor) and dtype is not None and tensor.dtype is not dtype:
                 yield f"[constant-matches] {node} declares {dtype.name}, but its tensor is {tensor.dtype.name}."
             if isinstance(tensor, Tensor) and (problem := tensor.problem()):
@@ -419,5 +452,6 @@ _RULES: tuple[Callable[[Graph], Iterator[str]], ...] = (
     constants_match,
     functions_exist,
     calls_match,
+    captures_match,
     nx_agrees,
 )

@@ -8,6 +8,7 @@ from .errors import did_you_mean
 from .graph import Graph, Node, Value
 from .schema import OpSchema, list_length
 from .schemas import find_schema
+from .schemas.onnx_schema import capture_labels
 from .types import FunctionRef
 
 #: Ops that give the elements of a variant on unchanged (or combine lists of one dtype), apart from the list ops.
@@ -78,10 +79,16 @@ class _Call:
 
 def _calls(node: Node) -> Iterator[_Call]:
     """Yield the calls that a node makes and whose signature is known."""
-    if node.domain != "tf":
-        return
     functions = node.graph.functions
     op = node.op_type
+    if node.domain != "tf":
+        function = functions.get(f"{node.domain}:{op}")
+        if function is not None and node.signature.schema is not None and node.signature.schema.is_call:
+            tin = [None if value is None else value.dtype for value in node.inputs]
+            tin += [None] * (len(function.inputs) - len(tin))
+            given = [value.dtype for value in node.outputs]
+            yield _Call(function, tin, [*given, *[None] * (len(function.outputs) - len(given))], node.inputs, node.outputs)
+        return
     if node.signature.schema is not None and node.signature.schema.is_call and op in functions:
         ports = node.signature
         tin = [port if isinstance(port, DType) else None for port in ports.inputs]
@@ -116,6 +123,36 @@ def calls_match(graph: Graph) -> Iterator[str]:
                 yield from _compare(node, name, "returns", call.tout, given)
             elif len(given) != 1:
                 yield f"[call-signature] {node} needs one result of its condition {name!r}. Received: {len(given)}"
+
+
+def captures_match(graph: Graph) -> Iterator[str]:
+    """The bodies of a node take outer values of the dtypes that the node hands to them."""
+    for node, name, body in graph.bodies():
+        formals = len(body.inputs) - len(body.captures)
+        labels = capture_labels(node.attributes)
+        if formals < 0 or len(node.inputs) < len(labels):
+            yield f"[captures-match] {node} has fewer operands than its bodies use outer values: {', '.join(labels)}."
+            continue
+        yield from _compare_results(node, name, body)
+        outer = dict(zip(labels, node.inputs[len(node.inputs) - len(labels) :], strict=True))
+        for label, inner in zip(body.captures, body.inputs[formals:], strict=True):
+            value = outer[label]
+            if value is None:
+                yield f"[captures-match] {node} hands nothing to its {name} for {label!r}."
+            elif value.dtype is not inner.dtype and value.dtype is not None and inner.dtype is not None:
+                yield f"[captures-match] {node} hands {value.dtype} to its {name} for {label!r}, which is {inner.dtype} there."
+
+
+def _compare_results(node: Node, name: str, body: Graph) -> Iterator[str]:
+    """What a body of the standard's control flow ops returns is what its owner gives."""
+    if node.domain or node.op_type not in ("If", "Loop", "Scan", "SequenceMap") or node.schema is None:
+        return
+    given = body.outputs[1:] if node.op_type == "Loop" else body.outputs
+    if len(given) != len(node.outputs):
+        yield f"[body-results] {node} has {len(node.outputs)} results, but its {name} gives {len(given)}."
+    for i, (inner, value) in enumerate(zip(given, node.outputs, strict=False)):
+        if inner.dtype is not value.dtype and inner.dtype is not None and value.dtype is not None:
+            yield f"[body-results] {node} gives {value.dtype} as result {i}, but its {name} gives {inner.dtype}."
 
 
 def _compare(node: Node, name: str, verb: str, site: Sequence[DType | None], own: Sequence[DType | None]) -> Iterator[str]:

@@ -40,13 +40,15 @@ MODES = {
     "cpu_fp16": "tf_cpu_fp16",
     "torch_autocast_cuda": "torch_autocast_cuda",
     "torch_autocast_cpu": "torch_autocast_cpu",
+    "onnx_float16": "onnx_float16",
+    "onnx_bfloat16": "onnx_bfloat16",
 }
 
 #: Levels that change something. Any other string is the same as no level.
 LEVELS = ("TREAT_INFER_AS_DENY", "TENSOR_CORES_ONLY", "UNSAFE_FORCE_ALL")
 
 _EDIT = re.compile(r"(?P<list>[a-z]+):(?P<sign>[+-])(?P<op>.+)", re.DOTALL)
-_MOVE = re.compile(r"(?P<op>[^:=]+)=(?P<list>[a-z]+)", re.DOTALL)
+_MOVE = re.compile(r"(?P<op>(?:(?!(?:allow|deny|gray|clear):)[^:=]+:)?[^:=]+)=(?P<list>[a-z]+)", re.DOTALL)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,8 +56,8 @@ class Entry:
     """One op of a table.
 
     Attributes:
-        op: Op type.
-        color: Its list; None where a table takes an op of its base off all lists.
+        op: Op type; that of an ONNX op outside domain ai.onnx with its domain: ``"com.microsoft:Gelu"``.
+        color: Its list; None where a table puts an op on no list, or takes one of its base off.
         why: The reason, a sentence without its full stop.
         cuda, cudnn: Least versions for which the entry holds; empty = always.
     """

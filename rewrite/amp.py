@@ -62,7 +62,8 @@ def auto_mixed_precision(graph: Graph, policy: Policy | None = None, **settings:
 
     Raises:
         VerifyError: If the given graph breaks an invariant.
-        PassError: If the graph cannot be rewritten (loop state that leaves its loop, unknown attributes under ``grappler``).
+        PassError: If the graph cannot be rewritten (an ONNX model; under ``grappler`` also loop state that leaves its loop,
+            and attributes that no definition knows).
         PolicyError: If the policy contradicts itself.
 
     Example:
@@ -81,6 +82,11 @@ def auto_mixed_precision(graph: Graph, policy: Policy | None = None, **settings:
     fields = [field.name for field in dataclasses.fields(Policy)]
     if unknown := next((name for name in settings if name not in fields), None):
         raise PolicyError(f"A policy has no field {unknown!r}; it has {', '.join(fields)}.{did_you_mean(unknown, fields)}")
+    if graph.opsets:
+        raise PassError(
+            f"Graph {graph.name!r} is an ONNX model. ampgraph reads, shows, verifies and writes these, but rewrites only "
+            "TensorFlow graphs so far."
+        )
     policy = dataclasses.replace(policy or Policy(), **settings)
     verify(graph)
     result = convert(graph, policy)

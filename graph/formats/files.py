@@ -13,7 +13,7 @@ from typing import BinaryIO
 from ..errors import AmpgraphError, FormatError, did_you_mean
 from ..graph import Graph
 
-_SUFFIXES = {".pb": "pb", ".pbtxt": "pbtxt", ".json": "json", ".txt": "text"}
+_SUFFIXES = {".onnx": "onnx", ".pb": "pb", ".pbtxt": "pbtxt", ".json": "json", ".txt": "text"}
 FORMATS = (*_SUFFIXES.values(), "saved_model")
 #: The largest file that is read, packed or unpacked: what protobuf can hold.
 MAX_BYTES = 2**31 - 1
@@ -34,7 +34,7 @@ def load(
     """Load a graph.
 
     Args:
-        path: ``.pb`` or ``.pbtxt`` (TensorFlow GraphDef), ``.json``, ``.txt`` (text form), each also with ``.gz``; or the
+        path: ``.onnx``, ``.pb`` or ``.pbtxt`` (TensorFlow GraphDef), ``.json``, ``.txt`` (text form), each also with ``.gz``; or the
             folder of a SavedModel.
         outputs: For TensorFlow files, names of the values the graph is run for (``"node"``, ``"node:1"``). None takes a
             SavedModel's signatures, or every result of the nodes of a GraphDef that nobody waits for.
@@ -63,7 +63,12 @@ def load(
 
             return read_saved_model(path, outputs=outputs, tags=tags)
         with open(path, "rb") as file:
-            return decode(read_bytes(file), kind, outputs=outputs)
+            data = read_bytes(file)
+        if kind == "onnx" and outputs is None:
+            from .onnx import read_model
+
+            return read_model(data, folder=path.parent)
+        return decode(data, kind, outputs=outputs)
     except OSError as error:
         raise FormatError(f"{path} cannot be read: {error.strerror or error}.") from error
     except AmpgraphError as error:
@@ -72,7 +77,12 @@ def load(
 
 
 def save(
-    graph: Graph | Sequence[Graph], path: str | os.PathLike[str], *, format: str | None = None, overwrite: bool | None = None
+    graph: Graph | Sequence[Graph],
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    overwrite: bool | None = None,
+    external_data: bool | None = None,
 ) -> None:
     """Save a graph. The file (or folder) appears complete or not at all; an older one survives errors.
 
@@ -82,6 +92,7 @@ def save(
             too, if the graph came from one.
         format: One of :data:`FORMATS`, whatever the suffix says.
         overwrite: Whether something may be replaced; None replaces files but no folders.
+        external_data: For ONNX, whether constants go to a data file beside the model; None does so for those over 2 GB.
 
     Raises:
         FormatError: If the format cannot hold the graph, the suffix is unknown or the target cannot be written.
@@ -103,6 +114,11 @@ def save(
             raise FormatError(f"The target is a folder; format {kind!r} is a file.")
         if overwrite is False and path.exists():
             raise FormatError("The file already exists. Name another, or allow overwriting.")
+        if kind == "onnx" and not path.name.endswith(".gz"):
+            from .onnx_save import save_model
+
+            save_model(graph, path, external_data=external_data)
+            return
         data = encode(graph, kind)
         write_bytes(path, compress(data) if is_gzip(path) else data)
     except OSError as error:
@@ -176,6 +192,10 @@ def decode(data: bytes, kind: str, *, outputs: Sequence[str] | None = None) -> G
         return read_graph_def(data, text=kind == "pbtxt", outputs=outputs)
     if outputs is not None:
         raise FormatError(f"Outputs can be named for TensorFlow files only; format {kind!r} says its own.")
+    if kind == "onnx":
+        from .onnx import read_model
+
+        return read_model(data)
     try:
         text = data.rstrip().decode("utf-8")
     except UnicodeDecodeError as error:
@@ -202,6 +222,11 @@ def encode(graph: Graph, kind: str) -> bytes:
         if not proto.ByteSize():  # a file of no bytes would look damaged
             proto.versions.SetInParent()
         return serialize(proto, text=kind == "pbtxt")
+    if kind == "onnx":
+        from .onnx import write_model
+        from .onnx_save import serialize as serialize_model
+
+        return serialize_model(write_model(graph))
     if kind == "json":
         from .json import print_json
 

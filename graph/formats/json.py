@@ -18,7 +18,8 @@ from ..errors import AmpgraphError, FormatError
 from ..graph import Graph, Node, Value
 from ..schema import Formal, OpSchema, untyped_signature
 from ..schemas import find_schema
-from ..types import UNKNOWN, FunctionRef, Placeholder, Shape, Tensor, splat_of
+from ..schemas.onnx_schema import call_schema
+from ..types import UNKNOWN, FunctionRef, Placeholder, Shape, Tensor, ValueType, splat_of
 
 FORMAT = "ampgraph"
 VERSION = 1
@@ -62,7 +63,7 @@ def _lines(value: Any, indent: str) -> Iterable[str]:
         yield json.dumps(value, allow_nan=False)
 
 
-def _graph_to_json(graph: Graph) -> dict[str, Any]:
+def _graph_to_json(graph: Graph, *, is_body: bool = False) -> dict[str, Any]:
     positions = {node: i for i, node in enumerate(graph.all_nodes())}
     names: set[str] = set()
     for node in positions:
@@ -73,6 +74,8 @@ def _graph_to_json(graph: Graph) -> dict[str, Any]:
     return {
         "name": graph.name,
         "attributes": _attributes_to_json(graph.attributes),
+        **({"opsets": dict(graph.opsets)} if graph.opsets and not is_body else {}),
+        **({"captures": list(graph.captures)} if graph.captures else {}),
         "inputs": [_input_to_json(value) for value in graph.inputs],
         "nodes": [_node_to_json(node, positions) for node in graph.nodes],
         "outputs": [
@@ -90,6 +93,10 @@ def _input_to_json(value: Value) -> dict[str, Any]:
         row["dtype"] = value.dtype.name
     if value.shape.dims is not None:
         row["shape"] = list(value.shape.dims)
+    if value.container:
+        row["container"] = value.container
+    if value.producer.attributes:
+        row["attributes"] = _attributes_to_json(value.producer.attributes)
     return row
 
 
@@ -114,13 +121,15 @@ def _node_to_json(node: Node, positions: Mapping[Node, int]) -> dict[str, Any]:
 
 def _output_to_json(value: Value) -> Any:
     untyped = value.producer.signature.outputs[value.index] is None
-    if value.shape.dims is None and not (untyped and value.dtype):
+    if value.shape.dims is None and not (untyped and value.dtype) and not value.container:
         return value.name
     row: dict[str, Any] = {"name": value.name}
     if untyped and value.dtype:
         row["dtype"] = value.dtype.name
     if value.shape.dims is not None:
         row["shape"] = list(value.shape.dims)
+    if value.container:
+        row["container"] = value.container
     return row
 
 
@@ -156,6 +165,11 @@ def _to_json(value: Any) -> Any:
         return {"function": value.name, "attributes": _attributes_to_json(value.attributes)}
     if isinstance(value, Placeholder):
         return {"placeholder": value.name}
+    if isinstance(value, Graph):
+        return {"graph": _graph_to_json(value, is_body=True)}
+    if isinstance(value, ValueType):
+        shape = None if value.shape.dims is None else list(value.shape.dims)
+        return {"type": {"dtype": value.dtype and value.dtype.name, "shape": shape, "container": value.shape.container}}
     raise FormatError(f"JSON has no form for a {type(value).__name__}.")
 
 
@@ -255,6 +269,10 @@ def _call_schema(name: str, row: Any) -> OpSchema:
             for item in rows
         ]
 
+    if ":" in name and "opsets" in row:
+        keys = ("inputs", "outputs")
+        ins, outs = ([_get(item, "name", str, name) for item in _get(row, key, list, name)] for key in keys)
+        return call_schema(name, ins, outs)
     return OpSchema(name, "tf", formals("inputs"), formals("outputs"), is_call=True, stateful=True)
 
 
@@ -274,11 +292,49 @@ def _shape(dims: Any) -> Shape:
     return Shape(dims)
 
 
+def _contained(row: Mapping[str, Any]) -> Shape:
+    """Return the shape in a row, with the container around it."""
+    shape = _shape(row.get("shape"))
+    container = _get(row, "container", str, "A value", "")
+    return Shape(shape.dims, container) if container else shape if shape.dims is not None else UNKNOWN
+
+
+def _opsets(row: Any, name: str) -> dict[str, int]:
+    opsets = _get(row, "opsets", dict, f"Graph {name!r}", {})
+    if not all(type(version) is int and 0 < version < 2**31 for version in opsets.values()):
+        raise FormatError(f"Versions of domains must be positive integers. Received: {_short(opsets)}")
+    return dict(opsets)
+
+
+class _Body:
+    """The row of a graph that an attribute holds, not yet read."""
+
+    def __init__(self, row: Any) -> None:
+        self.row = row
+
+
+def _type_from_json(value: Mapping[str, Any]) -> ValueType:
+    row = value["type"]
+    _get(row, "container", str, "A type", "")
+    dtype = row.get("dtype")
+    return ValueType(None if dtype is None else _dtype(dtype), _contained(row))
+
+
 class _GraphReader:
     """Reads one graph: inputs, then all nodes with their values, then the edges between them."""
 
-    def __init__(self, row: Any, functions: dict[str, Graph], calls: Mapping[str, OpSchema]) -> None:
+    def __init__(
+        self, row: Any, functions: dict[str, Graph], calls: Mapping[str, OpSchema], opsets: dict[str, int] | None = None
+    ) -> None:
         self.graph = graph = Graph(_get(row, "name", str, "A graph"), functions)
+        if opsets is None:
+            graph.opsets.update(_opsets(row, graph.name))
+        else:
+            graph.opsets = opsets
+        captures = _get(row, "captures", list, "A graph", [])
+        if not all(isinstance(item, str) for item in captures):
+            raise FormatError(f"Captures must be names. Received: {_short(captures)}")
+        graph.captures = tuple(captures)
         self.where = f"graph {graph.name!r}"
         self.calls = calls
         self.values: dict[str, Value] = {}
@@ -287,8 +343,12 @@ class _GraphReader:
         for item in inputs:
             name = _get(item, "name", str, f"An input of {self.where}")
             dtype = _dtype(item["dtype"]) if item.get("dtype") is not None else None
-            value = graph.add_input(name, dtype, _shape(item.get("shape")))
+            value = graph.add_input(name, dtype, _contained(item))
+            if "attributes" in item:
+                value.producer.attributes = self._attributes(item, f"Input {name!r} of {self.where}")
             self._declare(value, item.get("value", name))
+        if len(captures) > len(inputs):
+            raise FormatError(f"{self.where} has {len(captures)} captures, but {len(inputs)} inputs.")
         rows = _get(row, "nodes", list, self.where)
         for item in rows:
             graph.append(self._node(item))
@@ -318,7 +378,13 @@ class _GraphReader:
         return found
 
     def _attributes(self, row: Any, where: str) -> dict[str, Any]:
-        return {key: _from_json(value) for key, value in _get(row, "attributes", dict, where, {}).items()}
+        return {key: self._bodies(_from_json(value)) for key, value in _get(row, "attributes", dict, where, {}).items()}
+
+    def _bodies(self, value: Any) -> Any:
+        """Turn rows of graphs among an attribute's value into graphs."""
+        if isinstance(value, _Body):
+            return _GraphReader(value.row, self.graph.functions, self.calls, self.graph.opsets).graph
+        return [self._bodies(item) for item in value] if isinstance(value, list) else value
 
     def _node(self, row: Any) -> Node:
         where = f"A node of {self.where}"
@@ -329,14 +395,14 @@ class _GraphReader:
         try:
             attributes = self._attributes(row, where)
             types = {key: _dtype(value) for key, value in _get(row, "types", dict, where, {}).items()}
-            schema = None if row.get("untyped") is True else find_schema(domain, op_type)
+            schema = None if row.get("untyped") is True else self._find_schema(domain, op_type)
             if schema is None and domain == "tf" and row.get("untyped") is not True:
                 schema = self.calls.get(op_type)
             if schema is None:
                 signature = untyped_signature(len(inputs), len(outputs))
             else:
                 _check_counts(schema, attributes, len(inputs) + len(outputs))
-                signature = schema.signature(attributes, types)
+                signature = schema.signature(attributes, types, inputs, len(outputs))
         except AmpgraphError as error:
             raise FormatError(f"{where}: {error}") from error
         expected, received = (len(signature.inputs), len(signature.outputs)), (len(inputs), len(outputs))
@@ -350,9 +416,14 @@ class _GraphReader:
             dtype = _dtype(item["dtype"]) if isinstance(item, dict) and item.get("dtype") is not None else None
             value = Value(node, i, dtype=dtype)
             self._declare(value, _get(item, "name", str, f"Output {i} of {where}"))
-            value.shape = _shape(item["shape"]) if "shape" in item else UNKNOWN
+            value.shape = _contained(item)
             node.outputs.append(value)
         return node
+
+    def _find_schema(self, domain: str, op_type: str) -> OpSchema | None:
+        if domain in ("tf", "ampgraph"):
+            return find_schema(domain, op_type)
+        return self.calls.get(f"{domain}:{op_type}") or find_schema(domain, op_type, self.graph.opsets.get(domain, 0))
 
     def _connect(self, node: Node, row: Any, nodes: list[Node]) -> None:
         who = f"Node {node} of {self.where}"
@@ -457,5 +528,7 @@ _TAGS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "shape": lambda value: _shape(value["shape"]),
     "tensor": _tensor_from_json,
     "function": _function_from_json,
+    "graph": lambda value: _Body(value["graph"]),
+    "type": _type_from_json,
     "placeholder": lambda value: Placeholder(_get(value, "placeholder", str, "A placeholder")),
 }

@@ -1,10 +1,14 @@
 """The few ops of ampgraph's own."""
 
-from ..schema import Formal, OpSchema, TypeVar
+from ..schema import REQUIRED, AttrSpec, Formal, OpSchema, TypeVar
 
 _SCHEMAS = {
     # A graph input: one node per input, so that every value has a producer.
     "Input": OpSchema("Input", "ampgraph", [], [Formal("output", var="T")], [TypeVar("T")]),
+    # A constant of an ONNX model that is no node there.
+    "Initializer": OpSchema(
+        "Initializer", "ampgraph", [], [Formal("output", var="T")], [TypeVar("T")], {"value": AttrSpec("tensor", REQUIRED)}
+    ),
 }
 
 

@@ -112,7 +112,7 @@ def test_stdin_needs_a_format_only_where_its_content_does_not_tell(run: Run, mod
     assert "--from" in run("verify", "-", input=b"hello", code=2).stderr
     assert "stdin: This is not a GraphDef" in run("verify", "-", "--from", "pbtxt", input=b"hello", code=1).stderr
     assert "cannot come from stdin" in run("verify", "-", "--from", "saved_model", code=2).stderr
-    assert "is not one of" in run("verify", "-", "--from", "onnx", code=2).stderr
+    assert "is not one of" in run("verify", "-", "--from", "h5", code=2).stderr
 
 
 def test_a_bug_is_called_one_and_debug_shows_where(run: Run, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

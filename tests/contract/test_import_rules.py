@@ -21,9 +21,15 @@ MAY_USE = {
     "ml_dtypes": ("ampgraph.graph.dtypes",),
     "networkx": ("ampgraph.graph.graph",),
     "numpy": ("ampgraph",),
+    "onnx": (
+        "ampgraph.graph.formats.onnx",
+        "ampgraph.graph.formats.onnx_save",
+        "ampgraph.graph.formats.onnx_write",
+        "ampgraph.graph.schemas.onnx",
+    ),
     "rich": ("ampgraph.cli",),
 }
-AT_FIRST_USE = {"google.protobuf", "ml_dtypes", "networkx"}
+AT_FIRST_USE = {"google.protobuf", "ml_dtypes", "networkx", "onnx"}
 
 
 def _is_in(name: str, package: str) -> bool:

@@ -46,7 +46,7 @@ def test_list_of_agrees_with_the_sets_and_every_entry_has_a_reason(mode: str) ->
     assert lists.why("NoSuchOp") == "on no list"
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", [mode for mode in MODES if not mode.startswith("onnx")])
 def test_every_op_is_one_that_tensorflow_defines(mode: str) -> None:
     named = {op for _, op, _ in OpLists.load(mode)}
     assert named - set(tf.op_types()) <= set(UNDEFINED.split())

@@ -11,6 +11,7 @@ _NEEDED = {
     "networkx": "graphs",
     "ml_dtypes": "bfloat16",
     "protobuf": "TensorFlow files",
+    "onnx": "ONNX files",
     "click": "this command line",
     "rich": "tables and progress on a terminal",
 }

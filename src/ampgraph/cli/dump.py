@@ -8,7 +8,7 @@ from ampgraph.cli.output import progress
 from ampgraph.cli.program import Command
 from ampgraph.cli.streams import Source, check_out, find_bodies, find_function, source_options, write_data
 
-_FORMATS = ("text", "json", "dot", "svg", "pb", "pbtxt")
+_FORMATS = ("text", "json", "dot", "svg", "pb", "pbtxt", "onnx")
 _PARTS = ("text", "dot", "svg")
 _SUFFIXES = {"txt": "text"} | {name: name for name in _FORMATS[1:]}
 

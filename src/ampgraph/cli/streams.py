@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ampgraph.graph import Graph
 
 #: What ``--from`` and ``--to`` take: the formats of :mod:`ampgraph.graph.formats.files`.
-FORMATS = ("pb", "pbtxt", "json", "text", "saved_model")
+FORMATS = ("onnx", "pb", "pbtxt", "json", "text", "saved_model")
 
 _PBTXT = re.compile(r"\s*(?:#[^\n]*\n\s*)*(?:node|library|versions|version)\s*[:{<]")
 _TEXT = re.compile(r"\s*(?://[^\n]*\n\s*)*(?:graph|function)\s")
@@ -105,6 +105,8 @@ def sniff(data: bytes) -> str:
         ArgumentError: If the content could be anything.
     """
     head = data[:4096]
+    if head[:1] == b"\x08":  # the version of the format, which a GraphDef has not
+        return "onnx"
     if re.search(rb"[\x00-\x08\x0e-\x1f\x80-\xff]", head):
         return "pb"
     text = head.decode("ascii")
@@ -114,7 +116,7 @@ def sniff(data: bytes) -> str:
         if pattern.match(text):
             return format
     raise ArgumentError(
-        "Stdin does not look like a graph in any known format. Name its format with --from pb, pbtxt, json or text."
+        "Stdin does not look like a graph in any known format. Name its format with --from onnx, pb, pbtxt, json or text."
     )
 
 

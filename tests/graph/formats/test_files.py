@@ -55,7 +55,7 @@ def test_real_model_through_a_file(tmp_path: Path) -> None:
     ("name", "content", "error"),
     [
         ("a.pb", None, r"a\.pb cannot be read: No such file"),
-        ("a.onn", b"", r"a\.onn: The suffix '\.onn' is of no known format. Known are \.pb, "),
+        ("a.onn", b"", r"a\.onn: The suffix '\.onn' is of no known format. Known are \.onnx, \.pb, "),
         ("a", b"", "The suffix '' is of no known format.* --from on the command line"),
         ("a.onn", None, r"a\.onn cannot be read: No such file or directory"),
         ("a.pb", b"", r"a\.pb: The file is empty"),

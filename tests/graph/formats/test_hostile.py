@@ -13,7 +13,7 @@ from ampgraph.graph.diff import structurally_equal
 from ampgraph.graph.dtypes import float32
 from ampgraph.graph.errors import FormatError, GraphError, ParseError
 from ampgraph.graph.formats import files
-from ampgraph.graph.formats.files import FORMATS, load, save
+from ampgraph.graph.formats.files import load, save
 from ampgraph.graph.graph import Graph
 from ampgraph.graph.text import parse_graph
 from ampgraph.graph.types import Tensor
@@ -70,7 +70,7 @@ def test_a_graph_of_nothing_is_saved_and_loaded(tmp_path: Path, name: str) -> No
 
 def test_half_characters_are_refused_when_read_and_when_written(tmp_path: Path) -> None:
     graph = _constant("a\ud800")
-    for kind in FORMATS[:-1]:
+    for kind in ("pb", "pbtxt", "json", "text"):
         with pytest.raises(FormatError, match=r"no Unicode.*\\\\?u\{?d800"):
             save(graph, tmp_path / "a", format=kind)
     save(_constant("a\U0001f600"), tmp_path / "a.json")

@@ -1,0 +1,63 @@
+"""What an ONNX file says beyond the IR, kept in ``Node.meta`` and ``Graph.meta`` so that writing it back loses nothing.
+
+All of it is shared between copies of a graph and never changed. Messages here are parts of the file's own message, with
+what the IR models taken out of them: copying one and filling in the IR's values restores the original, with unknown fields.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+_NONE: Mapping[Any, Any] = {}
+
+
+class NodeMeta:
+    """Facts about one node of the file.
+
+    Attributes:
+        template: ``NodeProto`` without operands, results and attributes.
+        attributes: Attribute -> (value, ``AttributeProto``) in the file's order; for a type attribute, the value is its dtype.
+        omitted: Indices of results that the file leaves without a name.
+    """
+
+    __slots__ = ("attributes", "omitted", "template")
+
+    def __init__(
+        self, template: Any, attributes: Mapping[str, tuple[Any, Any]] = _NONE, omitted: frozenset[int] = frozenset()
+    ) -> None:
+        self.template = template
+        self.attributes = attributes
+        self.omitted = omitted
+
+
+class GraphMeta:
+    """Facts about a main graph, body or function of the file.
+
+    Attributes:
+        model: ``ModelProto`` without graph and functions, for the main graph only.
+        template: ``GraphProto`` or ``FunctionProto`` without nodes, initializers and what describes values.
+        inputs, outputs: Name -> ``ValueInfoProto``.
+        infos: The other ``ValueInfoProto``, in the file's order.
+        dangling: Names among ``infos`` that no value has.
+        initializers: Name -> place among the file's initializers.
+    """
+
+    __slots__ = ("dangling", "infos", "initializers", "inputs", "model", "outputs", "template")
+
+    def __init__(
+        self,
+        template: Any,
+        *,
+        model: Any = None,
+        inputs: Mapping[str, Any] = _NONE,
+        outputs: Mapping[str, Any] = _NONE,
+        infos: "tuple[Any, ...]" = (),
+        dangling: frozenset[str] = frozenset(),
+        initializers: Mapping[str, int] = _NONE,
+    ) -> None:
+        self.model = model
+        self.template = template
+        self.inputs = inputs
+        self.outputs = outputs
+        self.infos = infos
+        self.dangling = dangling
+        self.initializers = initializers
