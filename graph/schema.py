@@ -6,6 +6,7 @@ for one node, to a :class:`Signature` with one entry per actual operand.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from .dtypes import DType
@@ -125,13 +126,20 @@ class Signature:
         inputs: One :data:`Port` per operand.
         outputs: One :data:`Port` per result.
         keys: All keys that ``Node.types`` must have, in the order of the op definition.
+        counts: Values of the count attributes and lengths of the list variables it was made for.
     """
 
-    __slots__ = ("inputs", "keys", "outputs", "schema")
+    __slots__ = ("counts", "inputs", "keys", "outputs", "schema")
 
     def __init__(
-        self, schema: "OpSchema | None", inputs: tuple[Port, ...], outputs: tuple[Port, ...], keys: tuple[str, ...]
+        self,
+        schema: "OpSchema | None",
+        inputs: tuple[Port, ...],
+        outputs: tuple[Port, ...],
+        keys: tuple[str, ...],
+        counts: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
+        self.counts = counts
         self.schema = schema
         self.inputs = inputs
         self.outputs = outputs
@@ -233,7 +241,7 @@ class OpSchema:
         keys: list[str] = []
         for name, var in self.type_vars.items():
             keys += [f"{name}[{i}]" for i in range(counts[name])] if var.is_list else [name]
-        return Signature(self, ports(self.inputs), ports(self.outputs), tuple(keys))
+        return Signature(self, ports(self.inputs), ports(self.outputs), tuple(keys), counts)
 
     def default(self, name: str) -> Any:
         """Return the default of attribute ``name``; None when it has none or does not exist."""
@@ -242,20 +250,18 @@ class OpSchema:
 
     def split_outputs(self, signature: Signature) -> dict[str, range]:
         """Return, for each formal output, the range of result indices it covers."""
-        return _split(self.outputs, signature, self)
+        return _split(self.outputs, signature.counts)
 
     def split_inputs(self, signature: Signature) -> dict[str, range]:
         """Return, for each formal input, the range of operand indices it covers."""
-        return _split(self.inputs, signature, self)
+        return _split(self.inputs, signature.counts)
 
 
-def _split(formals: tuple[Formal, ...], signature: Signature, schema: OpSchema) -> dict[str, range]:
-    counts = next(key for key, value in schema._signatures.items() if value is signature)
-    named = dict(zip(schema._numbers + schema._lists, counts, strict=True))
+def _split(formals: tuple[Formal, ...], counts: Mapping[str, int]) -> dict[str, range]:
     result: dict[str, range] = {}
     start = 0
     for formal in formals:
-        count = named[formal.var or ""] if formal.is_list else named[formal.number] if formal.number else 1
+        count = counts[formal.var or ""] if formal.is_list else counts[formal.number] if formal.number else 1
         result[formal.name] = range(start, start + count)
         start += count
     return result
