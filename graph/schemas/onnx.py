@@ -165,7 +165,7 @@ def _microsoft_rows() -> dict[str, Any]:
     import tomllib
     from importlib.resources import files
 
-    return tomllib.loads((files(__package__) / "microsoft.toml").read_text("utf-8"))
+    return tomllib.loads((files(__name__.rpartition(".")[0]) / "microsoft.toml").read_text("utf-8"))
 
 
 @functools.cache
