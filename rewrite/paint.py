@@ -10,7 +10,8 @@ Nothing here changes the graph; :mod:`~ampgraph.rewrite.casts` applies a finishe
 """
 
 import enum
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -43,6 +44,9 @@ class Reason(enum.IntEnum):
     LOOP_FLOAT = 16
 
 
+_NO_ORIGINS: Mapping[int, int] = MappingProxyType({})
+
+
 class Painting:
     """The decision for every vertex of a type graph.
 
@@ -69,19 +73,21 @@ class Painting:
         """Return, per vertex without shadows, whether it is allowed."""
         return _bits(self.allow, self.typegraph.count)
 
-    def paint(self, vertices: Iterable[int], reason: Reason) -> None:
-        """Add vertices to ``allow``."""
+    def paint(self, vertices: Iterable[int], reason: Reason, origins: Mapping[int, int] = _NO_ORIGINS) -> None:
+        """Add vertices to ``allow``; ``origins`` says for each which vertex the reason came from."""
         for vertex in vertices:
             if not self.allow[vertex]:
                 self.allow[vertex] = 1
                 self.reason[vertex] = reason
+                self.via[vertex] = origins.get(vertex, -1)
 
-    def forbid(self, vertices: Iterable[int], reason: Reason) -> None:
-        """Add vertices to ``deny``."""
+    def forbid(self, vertices: Iterable[int], reason: Reason, origins: Mapping[int, int] = _NO_ORIGINS) -> None:
+        """Add vertices to ``deny``; ``origins`` says for each which vertex the reason came from."""
         for vertex in vertices:
             if not self.deny[vertex]:
                 self.deny[vertex] = 1
                 self.reason[vertex] = reason
+                self.via[vertex] = origins.get(vertex, -1)
 
     def erase(self, vertices: Iterable[int], reason: Reason) -> None:
         """Take vertices out of ``allow``."""
@@ -210,7 +216,8 @@ def forbid_downstream_of_deny(painting: Painting) -> None:
     for vertex in roots:
         inside[vertex] = 0
     painting.forbid(roots, Reason.DENY_LIST)
-    painting.forbid(_reach(roots, graph.out_first, graph.out_edges, inside, painting.via), Reason.DOWNSTREAM)
+    origins: dict[int, int] = {}
+    painting.forbid(_reach(roots, graph.out_first, graph.out_edges, inside, origins), Reason.DOWNSTREAM, origins)
 
 
 def match_clusters(painting: Painting) -> None:
@@ -219,19 +226,11 @@ def match_clusters(painting: Painting) -> None:
         denied = next((vertex for vertex in cluster.members if painting.deny[vertex]), None)
         if denied is not None:
             painting.erase(cluster.members, Reason.LIST_FLOAT)
-            _refer(painting, cluster.members, painting.deny, denied)
-            painting.forbid(cluster.members, Reason.LIST_FLOAT)
+            painting.forbid(cluster.members, Reason.LIST_FLOAT, dict.fromkeys(cluster.members, denied))
             continue
         allowed = next((vertex for vertex in cluster.members if painting.allow[vertex]), None)
         if allowed is not None:
-            _refer(painting, cluster.members, painting.allow, allowed)
-            painting.paint(cluster.members, Reason.LIST_LOW)
-
-
-def _refer(painting: Painting, vertices: Iterable[int], done: bytearray, via: int) -> None:
-    for vertex in vertices:
-        if not done[vertex]:
-            painting.via[vertex] = via
+            painting.paint(cluster.members, Reason.LIST_LOW, dict.fromkeys(cluster.members, allowed))
 
 
 def paint_between_allow(painting: Painting) -> None:
@@ -245,7 +244,8 @@ def paint_between_allow(painting: Painting) -> None:
     inside = bytearray(len(painting.allow))
     for vertex in downstream:
         inside[vertex] = 1
-    painting.paint(_reach(roots, graph.in_first, graph.in_edges, inside, painting.via), Reason.BETWEEN)
+    origins: dict[int, int] = {}
+    painting.paint(_reach(roots, graph.in_first, graph.in_edges, inside, origins), Reason.BETWEEN, origins)
 
 
 def paint_gray_after_allow(painting: Painting, *, to_fixpoint: bool) -> None:
@@ -269,8 +269,7 @@ def paint_gray_after_allow(painting: Painting, *, to_fixpoint: bool) -> None:
         producers = graph.predecessors(vertex)
         source = next((producer for producer in producers if allow[producer]), None)
         if source is not None and not any(deny[producer] for producer in producers):
-            painting.via[vertex] = source
-            painting.paint((vertex,), Reason.FOLLOWS)
+            painting.paint((vertex,), Reason.FOLLOWS, {vertex: source})
             if to_fixpoint:
                 waiting += [user for user in graph.successors(vertex) if candidates[user]]
 
@@ -288,18 +287,18 @@ def paint_clear_beside_allow(painting: Painting) -> None:
     for vertex in _variable_reads(graph):
         open_[vertex] = 0
     out_first, out_edges, in_first, in_edges = graph.out_first, graph.out_edges, graph.in_first, graph.in_edges
-    via = painting.via + [-1] * shadows
+    origins: dict[int, int] = {}
     found: list[int] = []
     stack = np.flatnonzero(painting.allowed() & graph.processed).tolist()
     while stack:
         vertex = stack.pop()
         upwards = vertex >= count + shadows
-        origin = vertex if vertex < count else via[vertex]  # say which op it came from, not which shadow
+        origin = vertex if vertex < count else origins[vertex]  # say which op it came from, not which shadow
         if not upwards:
             for other in out_edges[out_first[vertex] : out_first[vertex + 1]]:
                 if open_[other]:
                     open_[other] = 0
-                    via[other] = origin
+                    origins[other] = origin
                     found.append(other)
                     stack.append(other)
         if upwards or vertex < count:
@@ -309,13 +308,10 @@ def paint_clear_beside_allow(painting: Painting) -> None:
                     other += shadows
                 if open_[other]:
                     open_[other] = 0
-                    via[other] = origin
+                    origins[other] = origin
                     found.append(other)
                     stack.append(other)
-    for vertex in found:
-        if vertex < count:
-            painting.via[vertex] = via[vertex]
-            painting.paint((vertex,), Reason.BESIDE)
+    painting.paint((vertex for vertex in found if vertex < count), Reason.BESIDE, origins)
 
 
 def erase_without_low_type(painting: Painting) -> None:
@@ -382,8 +378,7 @@ def paint_casts(painting: Painting, kept: Collection[Node], *, both_ends: bool) 
             vertex = graph.first[i] + graph.keys_of(i).index(key)
             others = ends(vertex)
             if others and all(painting.allow[other] for other in others):
-                painting.via[vertex] = others[0]
-                painting.paint((vertex,), Reason.CAST)
+                painting.paint((vertex,), Reason.CAST, {vertex: others[0]})
 
 
 def _bits(facts: bytearray, count: int) -> Array:
@@ -428,9 +423,12 @@ def _first_producer(node: Node) -> Node | None:
 
 
 def _reach(
-    roots: Iterable[int], first: Sequence[int], edges: Sequence[int], passable: bytearray, via: list[int] | None = None
+    roots: Iterable[int], first: Sequence[int], edges: Sequence[int], passable: bytearray, origins: dict[int, int] | None = None
 ) -> list[int]:
-    """Walk from the roots along edges into passable vertices; return those entered. ``passable`` is used up."""
+    """Walk from the roots along edges into passable vertices; return those entered. ``passable`` is used up.
+
+    ``origins`` takes down from which vertex each was entered.
+    """
     stack = list(roots)
     found: list[int] = []
     while stack:
@@ -438,8 +436,8 @@ def _reach(
         for other in edges[first[vertex] : first[vertex + 1]]:
             if passable[other]:
                 passable[other] = 0
-                if via is not None:
-                    via[other] = vertex
+                if origins is not None:
+                    origins[other] = vertex
                 found.append(other)
                 stack.append(other)
     return found

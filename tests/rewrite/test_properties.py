@@ -10,6 +10,7 @@ from ampgraph.graph.formats.tensorflow import read_graph_def, write_graph_def
 from ampgraph.graph.verify import verify
 from ampgraph.lists import OpLists
 from ampgraph.rewrite import Policy, RewriteResult, auto_mixed_precision
+from ampgraph.rewrite.paint import Reason
 from tests.graph.strategies import graphs
 
 POLICIES = {
@@ -130,3 +131,15 @@ def test_safe_does_not_depend_on_the_order_of_nodes(graph: Graph, random: object
         return {node.name: node.types for node in auto_mixed_precision(of).graph.nodes}
 
     assert decisions(shuffled) == decisions(graph)
+
+
+@relaxed
+@given(graphs(max_nodes=60, ops=("MatMul", "Relu", "Exp", "AddV2", "Identity")), policies)
+def test_reasons_lead_to_nodes(graph: Graph, policy: Policy) -> None:
+    """A reason refers to an op, even where it came through a tensor list."""
+    for body in rewrite(graph, policy).report.bodies:
+        painting = body.painting
+        if painting is not None:
+            direct = (Reason.BESIDE, Reason.LIST_LOW, Reason.LIST_FLOAT, Reason.CAST)
+            rows = zip(painting.reason, painting.via, strict=True)
+            assert all(via < painting.typegraph.count for reason, via in rows if reason in direct)
