@@ -65,7 +65,6 @@ class Shape:
 
 
 UNKNOWN = Shape(None)
-SCALAR = Shape(())
 
 
 class Tensor:

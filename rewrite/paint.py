@@ -122,10 +122,10 @@ def paint(
     Raises:
         PassError: If a NextIteration feeds something else than a Merge, and ``exact``.
     """
-    in_bodies = [] if lists_may_differ else [cluster for cluster in clusters if cluster.bodies is not None]
-    painting = _run_phases(typegraph, clusters, [] if exact else in_bodies, kept, force_all, exact)
+    painting = _run_phases(typegraph, clusters, (), kept, force_all, exact)
+    in_bodies = (cluster for cluster in clusters if cluster.bodies is not None)
     conflicts = [cluster for cluster in in_bodies if any(painting.allow[member] for member in cluster.members)]
-    if conflicts:
+    if conflicts and not lists_may_differ:
         painting = _run_phases(typegraph, clusters, conflicts, kept, force_all, exact)
         painting.conflicts = conflicts
     return painting

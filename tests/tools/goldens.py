@@ -239,7 +239,7 @@ _ERRORS = (
     ("raw_hash_map<>::at", PassError, "stands later in the file"),
     ("Failed to set type attribute", PassError, "Failed to set a type attribute"),
     ("cannot be set to UNSAFE_FORCE_ALL when oneDNN is used", OpListError, "UNSAFE_FORCE_ALL"),
-    ("Op lists have conflicting entries", OpListError, "list"),
+    ("Op lists have conflicting entries", OpListError, "Op lists have conflicting entries"),
     ("Expected Merge node after NextIteration", PassError, "must feed a Merge only"),
     ("Non-existent input", FormatError, "there is no node"),
 )
