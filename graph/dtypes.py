@@ -153,3 +153,11 @@ def _numpy_dtype(dtype: DType) -> "np.dtype[Any]":
 
         found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, dtype.name))
         return found
+
+
+def cast_array(array: "np.ndarray[Any, Any]", dtype: DType) -> "np.ndarray[Any, Any]":
+    """Return a float array rounded to ``dtype``, to nearest even; what is too large becomes infinite."""
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        return array.astype(dtype.numpy)

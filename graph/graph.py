@@ -151,8 +151,13 @@ class Node:
         schema = self.signature.schema
         return None if schema is None else schema.default(name)
 
+    @property
+    def label(self) -> str:
+        """The node's name, or that of its first result if it has none (ONNX)."""
+        return self.name or (self.outputs[0].name if self.outputs else "?")
+
     def __str__(self) -> str:
-        return f"{self.name or (self.outputs[0].name if self.outputs else '?')!r} ({self.op_type})"
+        return f"{self.label!r} ({self.op_type})"
 
     def __repr__(self) -> str:
         return f"<Node {self.op_type} {self.name!r}>"

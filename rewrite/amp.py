@@ -21,6 +21,8 @@ from ..graph.verify import verify
 from .casts import apply, emulate
 from .cleanup import drop_needless_casts
 from .clusters import ListBodies, find_list_clusters
+from .constants import is_constant
+from .onnx import carry_out, decide
 from .paint import Painting, paint
 from .policy import Policy
 from .report import BodyReport, RewriteReport
@@ -82,11 +84,6 @@ def auto_mixed_precision(graph: Graph, policy: Policy | None = None, **settings:
     fields = [field.name for field in dataclasses.fields(Policy)]
     if unknown := next((name for name in settings if name not in fields), None):
         raise PolicyError(f"A policy has no field {unknown!r}; it has {', '.join(fields)}.{did_you_mean(unknown, fields)}")
-    if graph.opsets:
-        raise PassError(
-            f"Graph {graph.name!r} is an ONNX model. ampgraph reads, shows, verifies and writes these, but rewrites only "
-            "TensorFlow graphs so far."
-        )
     policy = dataclasses.replace(policy or Policy(), **settings)
     verify(graph)
     result = convert(graph, policy)
@@ -102,7 +99,7 @@ def auto_mixed_precision(graph: Graph, policy: Policy | None = None, **settings:
 
 def convert(graph: Graph, policy: Policy) -> RewriteResult:
     """Do what :func:`auto_mixed_precision` does, without verifying before and after."""
-    scope = _Scope(policy)
+    scope = _Scope(policy, onnx=bool(graph.opsets))
     report = RewriteReport(policy, scope.lists)
     if policy.obstacle:
         report.notes.append(f"nothing was rewritten. {policy.obstacle}")
@@ -110,6 +107,10 @@ def convert(graph: Graph, policy: Policy) -> RewriteResult:
         return RewriteResult(graph, False, report)
     with paused_collector():
         copy = graph.copy()
+        if copy.opsets:
+            report.bodies.append(_convert_model(copy, scope))
+            report.notes += scope.unused(graph.all_graphs())
+            return RewriteResult(copy if report.modified else graph, report.modified, report)
         bodies = {"": copy, **scope.functions_of(copy)}
         lists_in_bodies = ListBodies(copy.functions)
         for name, body in bodies.items():
@@ -132,13 +133,13 @@ def _bodies(graph: Graph) -> dict[str, Graph]:
 class _Scope:
     """The policy, worked out for one rewrite."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, *, onnx: bool = False) -> None:
         self.policy = policy
         self.exact = policy.preset == "grappler"
         self.low: DType = policy.low
         self.device_type = policy.device_type.upper()
         self.overrides = policy.overrides()
-        self.lists = policy.lists()
+        self.lists = policy.lists(onnx=onnx)
         self.placement = functools.cache(self._placement)
 
     def _placement(self, device: str) -> str:
@@ -189,7 +190,7 @@ class _Scope:
         """Return the list colors that overrides give single nodes, by position; add to ``reasons`` those they freeze."""
         colors: dict[int, int] = {}
         for i, node in enumerate(nodes if self.overrides else ()):
-            rule = self.overrides.find(node.name)
+            rule = self.overrides.find(node.label)
             if rule is not None:
                 colors[i] = CODES[rule.color] if self.exact or node.op_type != "Cast" else UNLISTED
                 if rule.color is None:
@@ -243,7 +244,8 @@ def _convert_body(name: str, body: Graph, scope: _Scope, bodies: ListBodies, not
     for i, old in upgrades.items():
         if (color := scope.color_of(old.op_type)) != UNLISTED:
             overrides.setdefault(i, color)
-    typegraph = TypeGraph(body, scope.low, scope.device_type, scope.color_of, frozen, overrides)
+    results = {(body, i): False for i in range(len(body.outputs))} if body.is_function else {}
+    typegraph = TypeGraph([body], scope.low, scope.device_type, scope.color_of, frozen, overrides, results)
     clusters = find_list_clusters(typegraph, bodies if scope.exact else None)
     kept = {value.producer for value in body.outputs} if scope.policy.keep_io and not body.is_function else set()
     report.painting = painting = paint(
@@ -276,11 +278,31 @@ def _convert_body(name: str, body: Graph, scope: _Scope, bodies: ListBodies, not
     return report
 
 
+def _convert_model(model: Graph, scope: _Scope) -> BodyReport:
+    """Rewrite an ONNX model in place, with its functions and bodies, and report."""
+    report = BodyReport("", model)
+    nodes = [node for part in model.all_graphs() for node in part.all_nodes()]
+    reasons: dict[Node, str] = {}
+    colors = scope.overridden(nodes, reasons)
+    for value in model.inputs:
+        if not is_constant(value.producer) and scope.policy.keeps(value.name):
+            reasons[value.producer] = "it is an input, and inputs keep their dtype"
+    for node in nodes:
+        if node.label in scope.policy.preserve:
+            reasons.setdefault(node, "the policy preserves it by name")
+    report.frozen = lambda node: reasons.get(node, "")
+    overrides = {nodes[i]: color for i, color in colors.items()}
+    report.painting = decide(model, scope.policy, scope.lists, overrides, reasons)
+    report.applied = carry_out(report.painting, scope.low)
+    return report
+
+
 def _kept_by_contract(painting: Painting) -> list[str]:
     """Name the nodes whose dtype Grappler would have changed although the caller or a function body relies on it."""
     graph = painting.typegraph
     notes = []
-    for node in {value.producer: None for value in graph.graph.outputs if not graph.graph.is_function}:
+    main = graph.parts[0]
+    for node in {value.producer: None for value in main.outputs if not main.is_function}:
         users = [user for value in node.outputs for user in graph.successors(graph.vertex(value))]
         if not users:
             continue

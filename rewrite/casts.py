@@ -10,9 +10,14 @@ from ..graph.dtypes import DType, float16, float32
 from ..graph.errors import PassError
 from ..graph.graph import Graph, Node, Value
 from ..graph.schemas import find_schema
+from ..graph.schemas.onnx import find
+from .constants import constant_of, low_tensor, store_low
 from .paint import Painting
 
 _ATTRIBUTES: Mapping[str, object] = {"Truncate": False}
+#: The standard's version for the casts of a function that imports none: they are the same since.
+_MODEL_OPSET = 13
+_HOLDERS = ("Initializer", "Input", "Constant", "ConstantOfShape")
 _NAMES = {"float16": "Fp16", "bfloat16": "Bf16", "float32": "Fp32"}
 
 
@@ -23,10 +28,12 @@ class Applied:
     Attributes:
         changed: Nodes of the graph with at least one type changed.
         casts: The casts that were added.
+        stored: Constants (ONNX) that are now stored in the low dtype, those added for it included.
     """
 
     changed: list[Node] = dataclasses.field(default_factory=list)
     casts: list[Node] = dataclasses.field(default_factory=list)
+    stored: list[Node] = dataclasses.field(default_factory=list)
 
 
 class _Caster:
@@ -36,12 +43,17 @@ class _Caster:
     """
 
     def __init__(self, graph: Graph) -> None:
-        schema = find_schema("tf", "Cast")
-        assert schema is not None
         self.graph = graph
         self.casts: dict[Value, Value] = {}
         self.followers: dict[Node, list[Node]] = {}
         self.added: list[Node] = []
+        self.stored: list[Node] = []
+        self._prepare()
+
+    def _prepare(self) -> None:
+        schema = find_schema("tf", "Cast")
+        assert schema is not None
+        graph = self.graph
         self._signature = schema.signature({}, {})
         self._types: dict[DType, Mapping[str, DType]] = {}
         self._taken = {node.name for node in graph.all_nodes() if node.name.endswith("-AutoMixedPrecision")}
@@ -75,6 +87,58 @@ class _Caster:
         return result
 
 
+class _OnnxCaster(_Caster):
+    """The same for ONNX: casts say their dtype by ``to``, and a constant gets a copy in the other dtype instead of a cast."""
+
+    def _prepare(self) -> None:
+        graph = self.graph
+        if "" not in graph.opsets:  # a function of vendor ops only
+            graph.opsets[""] = _MODEL_OPSET
+        schema = find("", "Cast", graph.opsets[""])
+        own = find_schema("ampgraph", "Initializer")
+        assert schema is not None and own is not None
+        self._signature = schema.signature({}, {}, [True], 1)
+        self._constant = own.signature({}, {})
+        self._taken = {value.name for node in graph.all_nodes() for value in node.outputs}
+        self._taken.update(node.name for node in graph.all_nodes())
+        self._taken.update(graph.output_names)
+
+    def fresh(self, base: str) -> str:
+        """Return a name that no node and no value has, and take it."""
+        k, name = 0, base
+        while name in self._taken:
+            k += 1
+            name = f"{base}_{k}"
+        self._taken.add(name)
+        return name
+
+    def new(self, value: Value, source: DType, target: DType) -> Value:
+        """Add a cast of ``value``; a constant that becomes low is stored a second time instead."""
+        tensor = constant_of(value) if source is float32 else None
+        name = self.fresh(f"{value.name}_{target.name}")
+        if tensor is None:
+            node = Node(self.graph, "Cast", "", name, self._signature, {}, {"T1": source, "T2": target}, "", None)
+            node.inputs = [value]
+            self.added.append(node)
+        else:
+            attributes = {"value": low_tensor(tensor, target)}
+            node = Node(self.graph, "Initializer", "ampgraph", name, self._constant, attributes, {"T": target}, "", None)
+            self.stored.append(node)
+        result = Value(node, 0, name, value.shape)
+        node.outputs = [result]
+        self.graph.append(node)
+        self.followers.setdefault(value.producer, []).append(node)
+        return result
+
+    def give_name(self, value: Value, result: Value) -> None:
+        """Let ``result``, a cast of ``value`` that the graph returns instead of it, have its name."""
+        if value.producer.op_type == "Input" and value.producer.domain == "ampgraph":
+            return
+        name, dtype = value.name, value.dtype
+        value.name = self.fresh(f"{name}_{dtype}")
+        result.name = name
+
+
 def apply(painting: Painting, target: DType) -> Applied:
     """Make the painted vertices ``target`` and put casts between them and the others. Edits the painted graph.
 
@@ -85,22 +149,36 @@ def apply(painting: Painting, target: DType) -> Applied:
     Raises:
         PassError: If a painted type is fixed by the op's definition.
     """
-    graph, typegraph = painting.typegraph.graph, painting.typegraph
+    typegraph = painting.typegraph
     changed = _set_types(painting, target)
     low = painting.allowed()
     sources, targets = typegraph.sources, typegraph.targets
     edges = np.flatnonzero((sources >= 0) & (low[sources] != low[targets]) & typegraph.is_float[sources].astype(bool))
-    caster = _Caster(graph)
-    nodes, cast, set_input = typegraph.nodes, caster.cast, graph.set_input
+    casters = {part: _OnnxCaster(part) if part.opsets else _Caster(part) for part in typegraph.parts}
+    nodes = typegraph.nodes
     for owner, slot, to_low in zip(*typegraph.operands(edges), low[targets[edges]].tolist(), strict=True):
         before, after = (float32, target) if to_low else (target, float32)
         if owner == len(nodes):
-            graph.outputs[slot] = cast(graph.outputs[slot], before, after)
+            part, position = typegraph.results[slot]
+            value = part.outputs[position]
+            part.outputs[position] = result = casters[part].cast(value, before, after)
+            if part.opsets and value.name == part.output_names[position] and result.name != value.name:
+                casters[part].give_name(value, result)
         else:
             user = nodes[owner]
-            set_input(user, slot, cast(user.inputs[slot], before, after))  # type: ignore[arg-type]  # the edge exists
-    graph.place_after(caster.followers)
-    return Applied(changed, caster.added)
+            caster = casters[user.graph]
+            caster.graph.set_input(user, slot, caster.cast(user.inputs[slot], before, after))  # type: ignore[arg-type]  # the edge exists
+    for caster in casters.values():
+        if caster.followers:
+            caster.graph.place_after(caster.followers)
+    stored = [node for node in changed if node.op_type in _HOLDERS and node.domain != "tf"]
+    for node in stored:
+        store_low(node, target)
+    return Applied(
+        [node for node in changed if node.domain != "ampgraph"],
+        [node for caster in casters.values() for node in caster.added],
+        stored + [node for caster in casters.values() for node in caster.stored],
+    )
 
 
 def _set_types(painting: Painting, target: DType) -> list[Node]:
@@ -110,6 +188,8 @@ def _set_types(painting: Painting, target: DType) -> list[Node]:
     replaced: dict[tuple[object, ...], tuple[Mapping[str, DType], Mapping[str, DType]]] = {}
     changed: list[Node] = []
     for owner, vertices in itertools.groupby(rows, typegraph.owner.__getitem__):
+        if owner >= len(typegraph.nodes):
+            break
         node = typegraph.nodes[owner]
         types = node.types
         keys = tuple(map(typegraph.key, vertices))
@@ -138,7 +218,7 @@ def emulate(painting: Painting) -> Applied:
     Raises:
         PassError: If a painted user stands before its producer in the file (any loop does): Grappler fails there too.
     """
-    typegraph, graph = painting.typegraph, painting.typegraph.graph
+    typegraph, graph = painting.typegraph, painting.typegraph.parts[0]
     caster = _Caster(graph)
     low = painting.allow
     rounded: dict[Value, Value] = {}

@@ -21,17 +21,18 @@ def drop_needless_casts(graph: Graph, added: list[Node], kept: Collection[Node])
     dropped: set[Node] = set()
     instead: dict[Value, Value] = {}
     for node in graph.nodes:
-        if node.op_type != "Cast" or node in kept or node.domain != "tf":
+        if node.op_type != "Cast" or node in kept or node.domain not in ("tf", ""):
             continue
         source = node.inputs[0]
-        if source is None:
+        to, given = ("DstT", "SrcT") if node.domain == "tf" else ("T2", "T1")
+        if source is None or to not in node.types or given not in node.types:
             continue
-        if source.dtype is node.types["DstT"]:
+        if source.dtype is node.types[to]:
             instead[node.outputs[0]] = instead.get(source, source)
             dropped.add(node)
         elif node in fresh and source.producer.op_type == "Cast":
             inner = source.producer.inputs[0]
-            narrow, wide = node.types["DstT"], node.types["SrcT"]
+            narrow, wide = node.types[to], node.types[given]
             if inner is not None and inner.dtype is narrow and narrow.bits < wide.bits and narrow.kind == wide.kind:
                 instead[node.outputs[0]] = instead.get(inner, inner)
                 dropped.add(node)

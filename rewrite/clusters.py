@@ -141,7 +141,8 @@ def find_list_clusters(typegraph: TypeGraph, bodies: "ListBodies | None") -> lis
             stranger = next((owner[other] for other in neighbours if other not in shadow), None)
             if stranger is not None:  # an op nobody defined, or a result of the function
                 cluster.escapes = nodes[stranger] if stranger < len(nodes) else node
-    for value in typegraph.graph.outputs if bodies is None or typegraph.graph.is_function else ():
+    graph = typegraph.parts[0]
+    for value in graph.outputs if bodies is None or graph.is_function else ():
         if value.dtype is variant:
             clusters.setdefault(sets.find(typegraph.vertex(value)), ListCluster()).escapes = value.producer
     _link_shadows(typegraph, handles, shadow)

@@ -79,10 +79,10 @@ class Explainer:
                     low = bool(self._painting.allow[vertex])
                     dtype = self._low.name if low else "float32"
                     reason = Reason(self._painting.reason[vertex]).name.lower()
-                    yield Explanation(node.name, node.op_type, key, dtype, low, reason, self._why(vertex, node))
+                    yield Explanation(node.label, node.op_type, key, dtype, low, reason, self._why(vertex, node))
             if node.schema is None:
                 why = f"nobody defined {node.op_type}, so its operands and results keep their dtypes"
-                yield Explanation(node.name, node.op_type, "all types", "as they were", False, "undefined", why)
+                yield Explanation(node.label, node.op_type, "all types", "as they were", False, "undefined", why)
 
     def _why(self, vertex: int, node: Node) -> str:
         painting, op = self._painting, node.op_type

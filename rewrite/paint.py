@@ -9,8 +9,9 @@ adds to or takes from its two sets:
 Nothing here changes the graph; :mod:`~ampgraph.rewrite.casts` applies a finished painting.
 """
 
+import dataclasses
 import enum
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -18,8 +19,10 @@ import numpy as np
 from ..graph.dtypes import float32
 from ..graph.errors import PassError
 from ..graph.graph import Node
+from .borders import Tie
 from .clusters import ListCluster
-from .typegraph import ALLOW, CLEAR, DENY, GRAY, Array, TypeGraph
+from .hazards import Hazard
+from .typegraph import ALLOW, CLEAR, CONSTANTS, DENY, GRAY, Array, TypeGraph
 
 
 class Reason(enum.IntEnum):
@@ -42,9 +45,36 @@ class Reason(enum.IntEnum):
     LIST_FLOAT = 14
     NO_LOW_TYPE = 15
     LOOP_FLOAT = 16
+    HAZARD = 17
+    TABLE = 18
+    TIED_LOW = 19
+    TIED_FLOAT = 20
+    TIED_FIXED = 21
+    CONSTANT = 22
+    ISLAND = 23
 
 
 _NO_ORIGINS: Mapping[int, int] = MappingProxyType({})
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What is known about an ONNX model beyond its op lists; see :mod:`~ampgraph.rewrite.onnx`.
+
+    Attributes:
+        ties: Vertices that must have one dtype because a value passes between graphs there.
+        hazards: Vertices that stay float32 for what the values may be, and why.
+        bounded: Vertices whose values fit whatever the operands were: a deny op's effect ends there.
+        tables: Vertices that read rows of a large constant, which is stored in the low dtype.
+    """
+
+    ties: Sequence[Tie] = ()
+    hazards: Mapping[int, Hazard] = dataclasses.field(default_factory=dict)
+    bounded: Collection[int] = ()
+    tables: Sequence[int] = ()
+
+
+_NO_FACTS = Facts()
 
 
 class Painting:
@@ -53,16 +83,18 @@ class Painting:
     Attributes:
         typegraph: What was painted.
         clusters: Tensor-list clusters that were kept in one color.
+        facts: What was known besides.
         allow, deny: One byte per vertex.
         reason: A :class:`Reason` per vertex.
         via: The vertex a reason refers to, or -1.
         conflicts: Clusters that stay float32 where Grappler would make them low and the model invalid.
     """
 
-    def __init__(self, typegraph: TypeGraph, clusters: Sequence[ListCluster]) -> None:
+    def __init__(self, typegraph: TypeGraph, clusters: Sequence[ListCluster], facts: Facts = _NO_FACTS) -> None:
         size = typegraph.count + typegraph.shadows
         self.typegraph = typegraph
         self.clusters = clusters
+        self.facts = facts
         self.allow = bytearray(size)
         self.deny = bytearray(size)
         self.reason = bytearray(size)
@@ -105,6 +137,8 @@ def paint(
     force_all: bool = False,
     exact: bool = False,
     lists_may_differ: bool = False,
+    facts: Facts = _NO_FACTS,
+    weigh: Callable[[Painting], None] | None = None,
 ) -> Painting:
     """Run all phases.
 
@@ -118,15 +152,17 @@ def paint(
         lists_may_differ: Whether a list may have low elements here and float32 ones in function bodies (emulation, where
             no type changes). Grappler always allows that, and the model then fails when it runs; here such lists stay
             float32, and :attr:`Painting.conflicts` has those for which Grappler decides otherwise.
+        facts: What is known about an ONNX model.
+        weigh: Takes back what costs more than it saves, before casts and constants are looked at.
 
     Raises:
         PassError: If a NextIteration feeds something else than a Merge, and ``exact``.
     """
-    painting = _run_phases(typegraph, clusters, (), kept, force_all, exact)
+    painting = _run_phases(typegraph, clusters, (), kept, force_all, exact, facts, weigh)
     in_bodies = (cluster for cluster in clusters if cluster.bodies is not None)
     conflicts = [cluster for cluster in in_bodies if any(painting.allow[member] for member in cluster.members)]
     if conflicts and not lists_may_differ:
-        painting = _run_phases(typegraph, clusters, conflicts, kept, force_all, exact)
+        painting = _run_phases(typegraph, clusters, conflicts, kept, force_all, exact, facts, weigh)
         painting.conflicts = conflicts
     return painting
 
@@ -138,8 +174,10 @@ def _run_phases(
     kept: Collection[Node],
     force_all: bool,
     exact: bool,
+    facts: Facts,
+    weigh: Callable[[Painting], None] | None,
 ) -> Painting:
-    painting = Painting(typegraph, clusters)
+    painting = Painting(typegraph, clusters, facts)
     for cluster in clusters:
         if cluster.escapes is not None:
             painting.forbid(cluster.members, Reason.LIST_ESCAPES)
@@ -147,6 +185,9 @@ def _run_phases(
             painting.forbid(cluster.members, Reason.LIST_FROZEN)
     for cluster in float_lists:
         painting.forbid(cluster.members, Reason.LIST_IN_BODY)
+    for tie in facts.ties:
+        if tie.fixed is not None:
+            painting.forbid(tie.members, Reason.TIED_FIXED, dict.fromkeys(tie.members, tie.fixed))
     paint_allow_list(painting)
     if force_all:
         paint_nearly_all(painting, exact=exact)
@@ -154,6 +195,7 @@ def _run_phases(
         return painting
     if not force_all:
         forbid_downstream_of_deny(painting)
+    painting.paint((vertex for vertex in facts.tables if not painting.deny[vertex]), Reason.TABLE)
     match_clusters(painting)
     paint_between_allow(painting)
     paint_gray_after_allow(painting, to_fixpoint=not exact)
@@ -166,7 +208,10 @@ def _run_phases(
         paint_clear_beside_allow(painting)
         match_clusters(painting)
     settle_loops(painting, kept, to_fixpoint=not exact)
+    if weigh is not None:
+        weigh(painting)
     paint_casts(painting, kept, both_ends=not exact)
+    paint_constants(painting)
     return painting
 
 
@@ -188,7 +233,7 @@ def paint_nearly_all(painting: Painting, *, exact: bool) -> None:
     may = rows.tolist()
     for i, node in enumerate(graph.nodes):
         schema = node.schema
-        if schema is None or schema.stateful or node.op_type in ("Const", "SoftmaxCrossEntropyWithLogits"):
+        if schema is None or schema.stateful or node.op_type in ("Const", "Constant", "Initializer", "SoftmaxCrossEntropyWithLogits"):
             continue
         if not exact and (node.op_type == "Cast" or any("func" in spec.kind for spec in schema.attributes.values())):
             continue
@@ -215,22 +260,30 @@ def forbid_downstream_of_deny(painting: Painting) -> None:
     roots = np.flatnonzero((color == DENY) & ~_bits(painting.deny, graph.count)).tolist()
     for vertex in roots:
         inside[vertex] = 0
+    painting.forbid((vertex for vertex in roots if vertex in painting.facts.hazards), Reason.HAZARD)
     painting.forbid(roots, Reason.DENY_LIST)
     origins: dict[int, int] = {}
-    painting.forbid(_reach(roots, graph.out_first, graph.out_edges, inside, origins), Reason.DOWNSTREAM, origins)
+    found = _reach(roots, graph.out_first, graph.out_edges, inside, origins, painting.facts.bounded)
+    painting.forbid(found, Reason.DOWNSTREAM, origins)
 
 
 def match_clusters(painting: Painting) -> None:
-    """One color per tensor-list cluster: deny if any member is denied, else allow if any is allowed."""
+    """One color per tensor-list cluster and tie: deny if any member is denied, else allow if any is allowed."""
+    for tie in painting.facts.ties:
+        _match(painting, tie.members, Reason.TIED_LOW, Reason.TIED_FLOAT)
     for cluster in painting.clusters:
-        denied = next((vertex for vertex in cluster.members if painting.deny[vertex]), None)
-        if denied is not None:
-            painting.erase(cluster.members, Reason.LIST_FLOAT)
-            painting.forbid(cluster.members, Reason.LIST_FLOAT, dict.fromkeys(cluster.members, denied))
-            continue
-        allowed = next((vertex for vertex in cluster.members if painting.allow[vertex]), None)
-        if allowed is not None:
-            painting.paint(cluster.members, Reason.LIST_LOW, dict.fromkeys(cluster.members, allowed))
+        _match(painting, cluster.members, Reason.LIST_LOW, Reason.LIST_FLOAT)
+
+
+def _match(painting: Painting, members: Sequence[int], low: Reason, kept: Reason) -> None:
+    denied = next((vertex for vertex in members if painting.deny[vertex]), None)
+    if denied is not None:
+        painting.erase(members, kept)
+        painting.forbid(members, kept, dict.fromkeys(members, denied))
+        return
+    allowed = next((vertex for vertex in members if painting.allow[vertex]), None)
+    if allowed is not None:
+        painting.paint(members, low, dict.fromkeys(members, allowed))
 
 
 def paint_between_allow(painting: Painting) -> None:
@@ -372,13 +425,29 @@ def paint_casts(painting: Painting, kept: Collection[Node], *, both_ends: bool) 
     graph = painting.typegraph
     for i in graph.with_op("Cast"):
         node = graph.nodes[i]
-        for key, ends in (("DstT", graph.successors), ("SrcT", graph.predecessors)):
-            if node.types.get(key) is not float32 or (key == "SrcT" and not both_ends) or (key == "DstT" and node in kept):
+        to, source = ("DstT", "SrcT") if node.domain == "tf" else ("T2", "T1")
+        for key, ends in ((to, graph.successors), (source, graph.predecessors)):
+            if node.types.get(key) is not float32 or (key == source and not both_ends) or (key == to and node in kept):
                 continue
             vertex = graph.first[i] + graph.keys_of(i).index(key)
             others = ends(vertex)
             if others and all(painting.allow[other] for other in others):
                 painting.paint((vertex,), Reason.CAST, {vertex: others[0]})
+
+
+def paint_constants(painting: Painting) -> None:
+    """Constants whose every reader is low are stored in the low dtype (ONNX)."""
+    graph = painting.typegraph
+    for i in graph.with_op("Initializer", "Input", *CONSTANTS):
+        node = graph.nodes[i]
+        if node.op_type == "Input" and "default" not in node.attributes:
+            continue
+        vertex = graph.vertex(node.outputs[0])
+        if node.domain == "tf" or not graph.is_float[vertex] or not graph.able[vertex] or not graph.processed[vertex]:
+            continue
+        readers = graph.successors(vertex)
+        if readers and all(painting.allow[reader] for reader in readers):
+            painting.paint((vertex,), Reason.CONSTANT, {vertex: readers[0]})
 
 
 def _bits(facts: bytearray, count: int) -> Array:
@@ -423,16 +492,23 @@ def _first_producer(node: Node) -> Node | None:
 
 
 def _reach(
-    roots: Iterable[int], first: Sequence[int], edges: Sequence[int], passable: bytearray, origins: dict[int, int] | None = None
+    roots: Iterable[int],
+    first: Sequence[int],
+    edges: Sequence[int],
+    passable: bytearray,
+    origins: dict[int, int] | None = None,
+    ends: Collection[int] = (),
 ) -> list[int]:
     """Walk from the roots along edges into passable vertices; return those entered. ``passable`` is used up.
 
-    ``origins`` takes down from which vertex each was entered.
+    ``origins`` takes down from which vertex each was entered; the walk goes no further from ``ends``.
     """
     stack = list(roots)
     found: list[int] = []
     while stack:
         vertex = stack.pop()
+        if vertex in ends:
+            continue
         for other in edges[first[vertex] : first[vertex + 1]]:
             if passable[other]:
                 passable[other] = 0

@@ -214,14 +214,19 @@ class Policy:
             return False
         return self.device_type == "cpu" or self.ignore_performance or devices.capable(device)
 
-    def lists(self) -> OpLists:
-        """Return the op lists this policy asks for.
+    def keeps(self, name: str) -> bool:
+        """Whether the input or output of this name keeps its dtype."""
+        return self.keep_io
+
+    def lists(self, *, onnx: bool = False) -> OpLists:
+        """Return the op lists this policy asks for, those of TensorFlow or of ONNX.
 
         Raises:
             OpListError: If the changes leave an op on two lists, or the lists do not know the level.
         """
         versions = {"cuda": self.devices.cuda, "cudnn": self.devices.cudnn} if self.device_type == "gpu" else {}
-        return OpLists.load(self.mode, level=self.level, overlays=self.ops, **versions)
+        mode = f"onnx_{self.dtype}" if onnx else self.mode
+        return OpLists.load(mode, level=self.level, overlays=self.ops, **versions)
 
     def overrides(self) -> NodeOverrides:
         """Return the node overrides, compiled; they remember which of them matched."""

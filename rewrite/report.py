@@ -7,7 +7,7 @@ from typing import Any
 
 from ..graph.dtypes import DType, float32
 from ..graph.errors import GraphError, did_you_mean
-from ..graph.graph import Graph, Node
+from ..graph.graph import Graph, Node, Value
 from ..lists import OpLists
 from .casts import Applied
 from .explain import Explainer, Explanation
@@ -118,7 +118,7 @@ class RewriteReport:
             if painting is None:
                 for _, item in numbered:
                     for key in (key for key, dtype in item.types.items() if dtype is float32):
-                        yield Explanation(item.name, item.op_type, key, "float32", False, "skipped", body.skipped)
+                        yield Explanation(item.label, item.op_type, key, "float32", False, "skipped", body.skipped)
             else:
                 explainer = Explainer(painting, self.lists, self.target, self.device_type, body.frozen)
                 yield from explainer.explain(i for i, _ in numbered)
@@ -150,7 +150,7 @@ class RewriteReport:
         saved = known = unknown = 0
         for body in self.bodies:
             values = [(value, 16) for node in body.applied.changed for value in node.outputs if value.dtype is self.target]
-            values += [(cast.outputs[0], -cast.types["DstT"].bits) for cast in body.applied.casts]
+            values += [(cast.outputs[0], -_bits(cast.outputs[0])) for cast in body.applied.casts]
             for value, bits in values:
                 size = value.shape.size
                 known, unknown = known + (size is not None), unknown + (size is None)
@@ -233,7 +233,7 @@ class RewriteReport:
                     "skipped": body.skipped,
                     "upgraded": [node.name for node in body.upgraded],
                     "casts": [
-                        {"name": cast.name, "source": str(cast.inputs[0])[1:], "to": str(cast.types["DstT"])}
+                        {"name": cast.name, "source": str(cast.inputs[0])[1:], "to": str(cast.outputs[0].dtype)}
                         for cast in body.applied.casts
                     ],
                     "decisions": [dataclasses.asdict(item) for item in self.explain(function=body.name)],
@@ -241,6 +241,10 @@ class RewriteReport:
                 for body in self.bodies
             ],
         }
+
+
+def _bits(value: Value) -> int:
+    return 0 if value.dtype is None else value.dtype.bits
 
 
 def _bytes(count: int) -> str:

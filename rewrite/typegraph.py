@@ -10,6 +10,7 @@ out once per combination, in a :class:`_Profile`, and spread over the vertices b
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,15 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 #: Color codes in the vertex arrays.
 UNLISTED, ALLOW, DENY, GRAY, CLEAR = range(5)
+_PLAIN = ("", "tf", "ampgraph")
+#: ONNX ops whose result is of a type of their own choice, whatever attribute holds it.
+CONSTANTS = ("Constant", "ConstantOfShape", "EyeLike")
 CODES = {None: UNLISTED, Color.ALLOW: ALLOW, Color.DENY: DENY, Color.GRAY: GRAY, Color.CLEAR: CLEAR}
+
+
+def op_name(node: Node) -> str:
+    """Return the name of a node's op as op lists spell it: ``"Relu"``, but ``"com.microsoft:Gelu"``."""
+    return node.op_type if node.domain in _PLAIN else f"{node.domain}:{node.op_type}"
 
 
 class _Profile:
@@ -38,7 +47,7 @@ class _Profile:
         keys += dict.fromkeys(port for port in signature.inputs + signature.outputs if port not in types)
         where = {key: i for i, key in enumerate(keys)}
         dtypes = [types.get(key) if isinstance(key, str) else key for key in keys]
-        self.op_type = node.op_type
+        self.op_type = op_name(node)
         self.keys = tuple(keys)
         self.inputs = [where[port] for port in signature.inputs]
         self.outputs = [where[port] for port in signature.outputs]
@@ -51,7 +60,9 @@ class _Profile:
             accepted = tf.kernels_accept(schema, device_type, types, node.attributes, target)
         for key in keys:
             var = key.partition("[")[0] if isinstance(key, str) else ""
-            allowed = isinstance(key, str) and schema is not None and var not in fixed and schema.type_vars[var].allows(target)
+            allowed = isinstance(key, str) and schema is not None and var not in fixed
+            if allowed and schema is not None and not var.startswith("capture:"):
+                allowed = schema.type_vars[var].allows(target)
             self.allowed.append(allowed)
             self.able.append(allowed and isinstance(key, str) and accepted.get(key, True))
 
@@ -63,24 +74,28 @@ def _fixed_vars(node: Node) -> frozenset[str]:
     Grappler would break the graph if an edited list told it to.
     """
     schema = node.schema
-    if schema is None:
+    if schema is None or node.domain == "ampgraph" or (node.domain == "" and node.op_type in CONSTANTS):
         return frozenset()
     if any("func" in spec.kind or spec.kind == "tensor" for spec in schema.attributes.values()):
         return frozenset(schema.type_vars)
     return frozenset(formal.var for formal in schema.inputs + schema.outputs if formal.is_ref and formal.var is not None)
 
 
+_NO_RESULTS: Mapping[tuple[Graph, int], bool] = MappingProxyType({})
+
+
 class TypeGraph:
-    """The vertices, edges and per-vertex facts of one graph.
+    """The vertices, edges and per-vertex facts of one graph, or of an ONNX model: its graph, functions and bodies.
 
     Attributes:
-        graph: The graph it describes.
-        nodes: Graph inputs' nodes, then the nodes in file order.
+        parts: The graphs it describes.
+        nodes: For each of them the graph inputs' nodes, then the nodes in file order.
+        results: Results of the graphs that have a vertex of their own: (graph, position).
         count: Number of vertices, without shadows (see :mod:`~ampgraph.rewrite.clusters`).
         shadows: Number of shadows.
-        first: First vertex of each node; one more entry closes the last. After the nodes' vertices comes one per result
-            of a function body, which must stay what the signature says.
-        owner: Index into :attr:`nodes` of each vertex; ``len(nodes)`` and more for results of a function body.
+        first: First vertex of each node; one more entry closes the last. After the nodes' vertices comes one for each
+            of :attr:`results`.
+        owner: Index into :attr:`nodes` of each vertex; ``len(nodes)`` and more for :attr:`results`.
         color: List color of each vertex's op (:data:`UNLISTED`, :data:`ALLOW` …).
         is_float: Whether the vertex's dtype is float32.
         able: Whether op definition and a registered kernel accept the low dtype there.
@@ -93,57 +108,61 @@ class TypeGraph:
 
     def __init__(
         self,
-        graph: Graph,
+        parts: Sequence[Graph],
         target: DType,
         device_type: str,
         color_of: Callable[[str], int],
         frozen: Sequence[bool],
         overrides: Mapping[int, int],
+        results: Mapping[tuple[Graph, int], bool] = _NO_RESULTS,
     ) -> None:
         """Build the type graph.
 
         Args:
-            graph: The graph; only read.
+            parts: The graphs; only read.
             target: The low dtype that is asked for.
             device_type: ``"GPU"`` or ``"CPU"``: whose kernels count.
             color_of: List color of an op type.
             frozen: For every node of :attr:`nodes`, whether it must not be changed.
             overrides: List colors of single nodes, by index into :attr:`nodes`.
+            results: Which results of the graphs get a vertex: ``(graph, position)``, and whether it may change; one that
+                may not keeps the dtype that the caller relies on.
 
         Raises:
             PassError: If a node has another number of operands than its op takes.
         """
-        self.graph = graph
-        self.nodes = nodes = list(graph.all_nodes())
+        self.parts = parts
+        self.nodes = nodes = list(chain.from_iterable(part.all_nodes() for part in parts))
+        self.results = list(results)
         self._number_profiles(target, device_type)
         profile = self._profile
         sizes = np.array([len(p.keys) for p in self.profiles], np.int64)[profile]
-        results = graph.outputs if graph.is_function else []
         first = np.concatenate([[0], np.cumsum(sizes)])
         owner = np.repeat(np.arange(len(nodes)), sizes)
         local = np.arange(len(owner)) - first[owner]
         node_color = np.array([color_of(p.op_type) for p in self.profiles], np.uint8)[profile]
         for i, code in overrides.items():
             node_color[i] = code
-        zeros = np.zeros(len(results), np.uint8)
+        ends = [part.outputs[i] for part, i in results]
+        free = np.array([is_free and end.dtype is float32 for end, is_free in zip(ends, results.values(), strict=True)], bool)
 
         def spread(rows: Iterable[Sequence[bool]]) -> Array:
-            return np.concatenate([_Ragged(rows).at(profile[owner], local), zeros]).astype(np.uint8)
+            return np.concatenate([_Ragged(rows).at(profile[owner], local), free]).astype(np.uint8)
 
         self.is_float = spread(p.is_float for p in self.profiles)
         self.able = spread(p.able for p in self.profiles)
         self.allowed = spread(p.allowed for p in self.profiles)
-        self.color = np.concatenate([node_color[owner], zeros])
-        self.processed = np.concatenate([~np.array(frozen, bool)[owner], zeros]).astype(np.uint8)
+        self.color = np.concatenate([node_color[owner], free * np.uint8(CLEAR)])
+        self.processed = np.concatenate([~np.array(frozen, bool)[owner], free]).astype(np.uint8)
         self.first: list[int] = first.tolist()
-        self.owner: list[int] = owner.tolist() + list(range(len(nodes), len(nodes) + len(results)))
+        self.owner: list[int] = owner.tolist() + list(range(len(nodes), len(nodes) + len(ends)))
         self.count = len(self.owner)
-        self._connect(first, results)
+        self._connect(first, ends)
 
     def _number_profiles(self, target: DType, device_type: str) -> None:
         self.profiles: list[_Profile] = []
         known: dict[Any, int] = {}
-        strings = tf.kernel_strings()
+        strings = tf.kernel_strings() if any(part.opsets == {} for part in self.parts) else {}
         numbers: list[int] = []
         for node in self.nodes:
             number = known.get((node.signature, id(node.types)))
@@ -203,10 +222,18 @@ class TypeGraph:
     def operands(self, edges: Array) -> tuple[list[int], list[int]]:
         """Return (indices into :attr:`nodes`, operand slots) of the consumer ends of edges.
 
-        For a result of a function body the node index is ``len(nodes)`` and the slot is the result's position.
+        For one of :attr:`results` the node index is ``len(nodes)`` and the slot is the index into :attr:`results`.
         """
         owners = np.searchsorted(self._edge_first, edges, side="right") - 1
         return owners.tolist(), (edges - self._edge_first[owners]).tolist()
+
+    def operand(self, node: int, slot: int) -> int:
+        """Return the vertex of operand ``slot`` of node number ``node``."""
+        return self.first[node] + self.profiles[self._numbers[node]].inputs[slot]
+
+    def result_vertex(self, index: int) -> int:
+        """Return the vertex of :attr:`results` number ``index``."""
+        return self.count - len(self.results) + index
 
     def vertex(self, value: Value) -> int:
         """Return the vertex that holds the dtype of a value."""
@@ -242,7 +269,8 @@ class TypeGraph:
         """Return which entry of ``Node.types`` a vertex is; for a fixed port its dtype."""
         owner = self.owner[vertex]
         if owner >= len(self.nodes):
-            return self.graph.outputs[owner - len(self.nodes)].dtype
+            part, position = self.results[owner - len(self.nodes)]
+            return part.outputs[position].dtype
         return self.keys_of(owner)[vertex - self.first[owner]]
 
     def dtype(self, vertex: int) -> DType | None:

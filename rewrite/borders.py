@@ -1,0 +1,157 @@
+"""Where a value passes from one graph of an ONNX model into another, it must have one dtype on both sides.
+
+No Cast can stand on such a border: between an operand of If, Loop, Scan or of a model-local function and the formal input
+inside, or between what a body returns and the result outside. Nor can one stand on an edge that carries a sequence or an
+optional. The vertices on the two sides form a :class:`Tie`, found by union-find; edges are added along the way a value takes,
+so that walks pass from graph to graph.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from ..graph.graph import Graph, Node, Value
+from ..graph.schemas.onnx_schema import capture_labels
+from .clusters import DisjointSets
+from .typegraph import TypeGraph
+
+#: Ops whose bodies are understood: op -> (first operand handed to the body, result of the body that is the op's first).
+_OWNERS = {"If": (None, 0), "Loop": (0, 1), "Scan": (0, 0), "SequenceMap": (0, 0)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Tie:
+    """Vertices that must have one dtype.
+
+    Attributes:
+        members: The float32 vertices.
+        fixed: One of them that cannot change, or None.
+    """
+
+    members: list[int]
+    fixed: int | None = None
+
+
+def owns_bodies(node: Node, functions: Mapping[str, Graph]) -> bool:
+    """Whether a node hands values to graphs: it has bodies, or calls a model-local function."""
+    return is_call(node, functions) or any(isinstance(body, Graph) for body in _bodies(node))
+
+
+def is_call(node: Node, functions: Mapping[str, Graph]) -> bool:
+    """Whether a node calls a model-local function."""
+    schema = node.schema
+    return schema is not None and schema.is_call and f"{node.domain}:{node.op_type}" in functions
+
+
+def find_ties(typegraph: TypeGraph) -> list[Tie]:
+    """Find the ties of an ONNX model, and link the ways of values between its graphs into the type graph."""
+    sets = DisjointSets(typegraph.count)
+    fixed: set[int] = set()
+    sources: list[int] = []
+    targets: list[int] = []
+    used = False
+    for source, target in _ways(typegraph, fixed):
+        sources.append(source)
+        targets.append(target)
+        sets.union(source, target)
+        used = True
+    for source, target in _containers(typegraph, fixed):
+        sets.union(source, target)
+        used = True
+    if not used and not fixed:
+        return []
+    empty = np.empty(0, np.int64)
+    typegraph.link(np.array(sources, np.int64) if sources else empty, np.array(targets, np.int64) if targets else empty, 0)
+    groups: dict[int, list[int]] = {}
+    floats = np.flatnonzero(typegraph.is_float).tolist()
+    fixed.update(vertex for vertex in floats if not (typegraph.processed[vertex] and typegraph.able[vertex]))
+    for vertex in floats:
+        groups.setdefault(sets.find(vertex), []).append(vertex)
+    held = {sets.find(vertex): vertex for vertex in fixed}
+    return [Tie(members, held.get(root)) for root, members in groups.items() if len(members) > 1]
+
+
+def _ways(typegraph: TypeGraph, fixed: set[int]) -> Iterator[tuple[int, int]]:
+    """Yield pairs of vertices that a value passes between; take down those that a border holds fast."""
+    numbers: dict[Node, int] = {}
+    ends = {end: typegraph.result_vertex(i) for i, end in enumerate(typegraph.results)}
+    functions = typegraph.parts[0].functions
+    for i, node in enumerate(typegraph.nodes):
+        if is_call(node, functions):
+            callee = functions[f"{node.domain}:{node.op_type}"]
+            for slot, value in enumerate(node.inputs):
+                if value is not None:
+                    yield from _tie(typegraph, typegraph.operand(i, slot), callee.inputs[slot], fixed)
+            for slot, value in enumerate(node.outputs):
+                end = ends.get((callee, slot))
+                if end is not None:
+                    yield end, typegraph.vertex(value)
+        elif node.op_type == "Cast" and not node.domain and node.types.get("T1") is node.types.get("T2"):
+            yield typegraph.operand(i, 0), typegraph.vertex(node.outputs[0])
+        elif node.attributes and any(isinstance(body, Graph) for body in _bodies(node)):
+            numbers[node] = i
+    for node, i in numbers.items():
+        labels = capture_labels(node.attributes)
+        formals = len(node.inputs) - len(labels)
+        known = not node.domain and node.op_type in _OWNERS
+        first, skipped = _OWNERS[node.op_type] if known else (None, 0)
+        if not known:
+            fixed.update(typegraph.vertices_of(i))
+        if node.op_type == "Scan" and node.graph.opsets.get("", 0) < 9:
+            first = 1  # the lengths of the sequences come first
+        for body in _bodies(node):
+            if not isinstance(body, Graph):
+                continue
+            own = len(body.inputs) - len(body.captures)
+            if not known:
+                fixed.update(typegraph.vertex(value) for value in body.inputs)
+                fixed.update(ends[body, slot] for slot in range(len(body.outputs)))
+            if first is not None:
+                for slot in range(first, formals):
+                    if node.inputs[slot] is not None:
+                        yield from _tie(typegraph, typegraph.operand(i, slot), body.inputs[slot - first], fixed)
+            for label, value in zip(body.captures, body.inputs[own:], strict=True):
+                yield from _tie(typegraph, typegraph.operand(i, formals + labels.index(label)), value, fixed)
+            if not known:
+                continue
+            for slot, value in enumerate(node.outputs):
+                yield ends[body, slot + skipped], typegraph.vertex(value)
+            if first is not None and node.op_type in ("Loop", "Scan"):
+                offset = 2 if node.op_type == "Loop" else first
+                states = formals - offset - (node.attr("num_scan_inputs") or 0)
+                for state in range(states):
+                    back = ends[body, state + skipped]
+                    yield back, typegraph.vertex(body.inputs[offset - first + state])
+                    if state < len(node.outputs):  # no iteration at all: what goes in comes out
+                        yield typegraph.operand(i, offset + state), typegraph.vertex(node.outputs[state])
+
+
+def _tie(typegraph: TypeGraph, outer: int, inner: Value, fixed: set[int]) -> Iterator[tuple[int, int]]:
+    """Yield the way from an operand to a formal input; a formal input of unknown dtype holds the operand fast."""
+    vertex = typegraph.vertex(inner)
+    if typegraph.is_float[outer] != typegraph.is_float[vertex]:
+        fixed.update((outer, vertex))
+    yield outer, vertex
+
+
+def _bodies(node: Node) -> Iterator[object]:
+    for value in node.attributes.values():
+        if isinstance(value, list):
+            yield from value
+        else:
+            yield value
+
+
+def _containers(typegraph: TypeGraph, fixed: set[int]) -> Iterator[tuple[int, int]]:
+    """Yield the two ends of every edge that carries a sequence, an optional or another container: no Cast takes one."""
+    for i, node in enumerate(typegraph.nodes):
+        for slot, value in enumerate(node.inputs):
+            if value is not None and value.shape.container:
+                yield typegraph.vertex(value), typegraph.operand(i, slot)
+    for i, (part, slot) in enumerate(typegraph.results):
+        value = part.outputs[slot]
+        if value.shape.container:
+            if not typegraph.processed[typegraph.result_vertex(i)]:
+                fixed.add(typegraph.vertex(value))
+            yield typegraph.vertex(value), typegraph.result_vertex(i)

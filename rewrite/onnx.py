@@ -1,0 +1,71 @@
+"""Rewriting an ONNX model: its graph, its functions and all bodies inside are decided together, as one type graph.
+
+What differs from TensorFlow: constants are stored in the dtype their users want, outputs that keep their dtype get a Cast in
+front, values pass between graphs (:mod:`~ampgraph.rewrite.borders`), and hazards are looked for.
+"""
+
+from collections.abc import Mapping
+
+from ..graph.dtypes import DType
+from ..graph.graph import Graph, Node
+from ..lists import OpLists
+from .borders import find_ties, owns_bodies
+from .casts import Applied, apply
+from .cleanup import drop_needless_casts
+from .constants import is_constant
+from .hazards import find_hazards
+from .islands import drop_islands
+from .paint import Facts, Painting, paint
+from .policy import Policy
+from .tables import find_tables
+from .typegraph import CLEAR, CODES, UNLISTED, TypeGraph, op_name
+
+
+def decide(model: Graph, policy: Policy, lists: OpLists, overrides: Mapping[Node, int], kept: Mapping[Node, str]) -> Painting:
+    """Decide about every type of a model.
+
+    Args:
+        model: Its main graph.
+        policy: What is asked for.
+        lists: The op lists.
+        overrides: List colors of single nodes.
+        kept: Nodes that must not change, and why.
+    """
+    parts = model.all_graphs()
+    nodes = [node for part in parts for node in part.all_nodes()]
+    colors = {op: CODES[lists.list_of(op)] for op in {op_name(node) for node in nodes}}
+    special: dict[int, int] = {}
+    for i, node in enumerate(nodes):
+        if node in overrides:
+            special[i] = overrides[node]
+        elif node.op_type == "Input" and node.domain == "ampgraph":
+            special[i] = UNLISTED if is_constant(node) else CLEAR
+        elif colors[op_name(node)] == UNLISTED and (owns_bodies(node, model.functions) or _does_nothing(node)):
+            special[i] = CLEAR
+    results = {
+        (part, i): part is not model or not policy.keeps(name)
+        for part in parts
+        for i, name in enumerate(part.output_names)
+    }
+    frozen = [node in kept for node in nodes]
+    typegraph = TypeGraph(parts, policy.low, "GPU", colors.__getitem__, frozen, special, results)
+    ties = find_ties(typegraph)
+    hazards, bounded = find_hazards(typegraph, policy, lists)
+    for vertex, hazard in hazards.items():
+        typegraph.color[vertex] = CODES[hazard.color]
+    facts = Facts(ties, hazards, bounded, find_tables(typegraph, policy.low))
+    return paint(typegraph, (), force_all=lists.force_all, exact=False, facts=facts, weigh=drop_islands)
+
+
+def _does_nothing(node: Node) -> bool:
+    """Whether a node is a Cast to the dtype its operand has."""
+    return node.op_type == "Cast" and not node.domain and node.types.get("T1") is node.types.get("T2")
+
+
+def carry_out(painting: Painting, low: DType) -> Applied:
+    """Apply what was decided, to the painted model itself."""
+    applied = apply(painting, low)
+    for part in painting.typegraph.parts:
+        fixed = {value.producer for value in part.outputs} if part is painting.typegraph.parts[0] else set()
+        applied.casts = drop_needless_casts(part, applied.casts, fixed)
+    return applied
