@@ -17,6 +17,12 @@ from .clusters import DisjointSets
 from .typegraph import TypeGraph
 
 #: Ops whose bodies are understood: op -> (first operand handed to the body, result of the body that is the op's first).
+#: Type variables of one op that must be one: op -> (variable, variable).
+_TOGETHER = {
+    "RMSNormalization": ("T", "V"),
+    "SimplifiedLayerNormalization": ("T", "V"),
+    "GroupQueryAttention": ("T", "T_CACHE"),
+}
 _OWNERS = {"If": (None, 0), "Loop": (0, 1), "Scan": (0, 0), "SequenceMap": (0, 0)}
 
 
@@ -69,7 +75,7 @@ def find_ties(typegraph: TypeGraph) -> list[Tie]:
     for vertex in floats:
         groups.setdefault(sets.find(vertex), []).append(vertex)
     held = {sets.find(vertex): vertex for vertex in fixed}
-    return [Tie(members, held.get(root)) for root, members in groups.items() if len(members) > 1]
+    return [Tie(members, held.get(root)) for root, members in groups.items() if len(members) > 1 or root in held]
 
 
 def _ways(typegraph: TypeGraph, fixed: set[int]) -> Iterator[tuple[int, int]]:
@@ -91,6 +97,11 @@ def _ways(typegraph: TypeGraph, fixed: set[int]) -> Iterator[tuple[int, int]]:
             yield typegraph.operand(i, 0), typegraph.vertex(node.outputs[0])
         elif node.attributes and any(isinstance(body, Graph) for body in _bodies(node)):
             numbers[node] = i
+    for i in typegraph.with_op(*_TOGETHER, *(f"com.microsoft:{op}" for op in _TOGETHER)):
+        one, other = _TOGETHER[typegraph.nodes[i].op_type]
+        keys = typegraph.keys_of(i)
+        if one in keys and other in keys:
+            yield typegraph.first[i] + keys.index(one), typegraph.first[i] + keys.index(other)
     for node, i in numbers.items():
         labels = capture_labels(node.attributes)
         formals = len(node.inputs) - len(labels)

@@ -11,7 +11,8 @@ from ..graph.errors import PassError
 from ..graph.graph import Graph, Node, Value
 from ..graph.schemas import find_schema
 from ..graph.schemas.onnx import find
-from .constants import constant_of, low_tensor, store_low
+from .constants import clamped, constant_of, low_tensor, replace_tensor, store_low
+from .hazards import Clamp
 from .paint import Painting
 
 _ATTRIBUTES: Mapping[str, object] = {"Truncate": False}
@@ -42,7 +43,7 @@ class _Caster:
     A value has one dtype and there are two, so one shared cast per value is enough.
     """
 
-    def __init__(self, graph: Graph, clamps: Mapping[Node, float]) -> None:
+    def __init__(self, graph: Graph, clamps: Mapping[Node, Clamp]) -> None:
         self.graph = graph
         self.clamps = clamps
         self.casts: dict[Value, Value] = {}
@@ -118,11 +119,12 @@ class _OnnxCaster(_Caster):
         tensor = constant_of(value) if source is float32 else None
         name = self.fresh(f"{value.name}_{target.name}")
         if tensor is None:
-            node = Node(self.graph, "Cast", "", name, self._signature, {}, {"T1": source, "T2": target}, "", None)
+            types = {"T2": target} if value.dtype is None else {"T1": source, "T2": target}
+            node = Node(self.graph, "Cast", "", name, self._signature, {}, types, "", None)
             node.inputs = [value]
             self.added.append(node)
         else:
-            attributes = {"value": low_tensor(tensor, target, self.clamps.get(value.producer))}
+            attributes = {"value": low_tensor(tensor, target, bound_of(self.clamps, value.producer))}
             node = Node(self.graph, "Initializer", "ampgraph", name, self._constant, attributes, {"T": target}, "", None)
             self.stored.append(node)
         result = Value(node, 0, name, value.shape)
@@ -140,6 +142,12 @@ class _OnnxCaster(_Caster):
         result.name = name
 
 
+def bound_of(clamps: Mapping[Node, Clamp], node: Node) -> float | None:
+    """Return the magnitude to which a node's constant is clamped, or None."""
+    clamp = clamps.get(node)
+    return None if clamp is None else clamp.bound
+
+
 def apply(painting: Painting, target: DType) -> Applied:
     """Make the painted vertices ``target`` and put casts between them and the others. Edits the painted graph.
 
@@ -154,7 +162,8 @@ def apply(painting: Painting, target: DType) -> Applied:
     changed = _set_types(painting, target)
     low = painting.allowed()
     sources, targets = typegraph.sources, typegraph.targets
-    edges = np.flatnonzero((sources >= 0) & (low[sources] != low[targets]) & typegraph.is_float[sources].astype(bool))
+    may_be_float = (typegraph.is_float | typegraph.unknown).astype(bool)
+    edges = np.flatnonzero((sources >= 0) & (low[sources] != low[targets]) & may_be_float[sources])
     clamps = painting.facts.clamps
     casters = {part: _OnnxCaster(part, clamps) if part.opsets else _Caster(part, clamps) for part in typegraph.parts}
     nodes = typegraph.nodes
@@ -175,7 +184,11 @@ def apply(painting: Painting, target: DType) -> Applied:
             caster.graph.place_after(caster.followers)
     stored = [node for node in changed if node.op_type in _HOLDERS and node.domain != "tf"]
     for node in stored:
-        store_low(node, target, clamps.get(node))
+        store_low(node, target, bound_of(clamps, node))
+    for node, clamp in clamps.items():  # where the mask is made in float32 and then cast
+        if node not in stored and any(not low[v] and any(low[u] for u in typegraph.successors(v)) for v in clamp.way):
+            replace_tensor(node, clamped(node, clamp.bound))
+            stored.append(node)
     return Applied(
         [node for node in changed if node.domain != "ampgraph"],
         [node for caster in casters.values() for node in caster.added],

@@ -41,28 +41,41 @@ def constant_of(value: Value | None) -> Tensor | None:
     return None if value is None or not is_constant(value.producer) else tensor_of(value.producer)
 
 
-def low_tensor(tensor: Tensor, dtype: DType, clamp: float | None = None) -> Tensor:
+def low_tensor(tensor: Tensor, dtype: DType, bound: float | None = None) -> Tensor:
     """Return a tensor rounded to ``dtype``; the elements are read and cast when they are asked for, and not kept.
 
-    ``clamp``: the largest magnitude that finite elements may have.
+    ``bound``: the largest magnitude that finite elements may have.
     """
 
     def load() -> "np.ndarray[Any, Any]":
         array = tensor.array()
-        if clamp is not None:
-            import numpy as np
-
-            array = np.where(np.isfinite(array), np.clip(array, -clamp, clamp), array)
-        return cast_array(array, dtype)
+        return cast_array(array if bound is None else _clamp(array, bound), dtype)
 
     return Tensor(dtype, tensor.shape, load)
 
 
-def store_low(node: Node, dtype: DType, clamp: float | None = None) -> None:
+def clamped(node: Node, bound: float) -> Tensor:
+    """Return a node's constant with its finite elements clamped to a magnitude."""
+    tensor = tensor_of(node)
+    assert tensor is not None
+    return Tensor(tensor.dtype, tensor.shape, lambda: _clamp(tensor.array(), bound))
+
+
+def _clamp(array: "np.ndarray[Any, Any]", bound: float) -> "np.ndarray[Any, Any]":
+    import numpy as np
+
+    return np.where(np.isfinite(array), np.clip(array, -bound, bound), array)
+
+
+def store_low(node: Node, dtype: DType, bound: float | None = None) -> None:
     """Make a node that holds a float32 constant hold it in ``dtype``; its types say so already."""
     tensor = tensor_of(node)
-    if tensor is None:
-        return
-    name = _HOLDERS[node.domain, node.op_type][0]
-    rest: dict[str, Any] = {key: value for key, value in node.attributes.items() if key not in _HOLDERS[node.domain, node.op_type]}
-    node.attributes = {**rest, name: low_tensor(tensor, dtype, clamp)}
+    if tensor is not None:
+        replace_tensor(node, low_tensor(tensor, dtype, bound))
+
+
+def replace_tensor(node: Node, tensor: Tensor) -> None:
+    """Make a node hold another tensor."""
+    names = _HOLDERS[node.domain, node.op_type]
+    rest: dict[str, Any] = {key: value for key, value in node.attributes.items() if key not in names}
+    node.attributes = {**rest, names[0]: tensor}

@@ -32,7 +32,7 @@ KINDS = {
     "count": "a division by a count, which may be larger than the low dtype can hold",
     "pass-through": "an input or constant that is also a result, unchanged but for its order",
     "quantized": "an op between dequantized operands: runtimes compute it in integers",
-    "mask-operand": "an additive mask handed to an attention op",
+    "mask": "an additive mask that comes in as an input and may be as low as the lowest float32",
     "kernel": "the target has no kernel for it",
 }
 
@@ -65,6 +65,19 @@ class Hazard:
     color: Color | None
 
 
+@dataclasses.dataclass(frozen=True)
+class Clamp:
+    """How a constant that masks scores is made to fit.
+
+    Attributes:
+        bound: The largest magnitude its finite elements may have.
+        way: The vertices its values pass on the way to the softmax.
+    """
+
+    bound: float
+    way: tuple[int, ...]
+
+
 @dataclasses.dataclass
 class Found:
     """What the rules found.
@@ -72,18 +85,18 @@ class Found:
     Attributes:
         hazards: Vertex -> why it stays float32; the first rule that speaks of a vertex counts.
         bounded: Vertices whose values fit whatever the operands were.
-        clamps: Nodes that hold a constant -> the magnitude to which it is clamped where it is stored in the low dtype.
+        clamps: Nodes that hold a constant which only masks scores before a softmax.
     """
 
     hazards: dict[int, Hazard] = dataclasses.field(default_factory=dict)
     bounded: set[int] = dataclasses.field(default_factory=set)
-    clamps: dict[Node, float] = dataclasses.field(default_factory=dict)
+    clamps: dict[Node, Clamp] = dataclasses.field(default_factory=dict)
 
     def hold(self, view: View, vertices: Iterable[int], code: str, why: str, *, spreads: bool = False) -> None:
         """Take down that vertices stay float32; ``spreads`` also to gray ops downstream of them."""
         hazard = Hazard(code, why, Color.DENY if spreads else None)
         for vertex in vertices:
-            if not view.is_fixed(vertex) and view.node_of(vertex) >= 0:
+            if not view.is_fixed(vertex):
                 self.hazards.setdefault(vertex, hazard)
 
 

@@ -1,12 +1,11 @@
 """Hazards of constants: too large, too small, epsilons, scale factors, and masks (which are clamped instead)."""
 
-import math
 from collections.abc import Iterator
 
 from ..graph.dtypes import bfloat16, float16
 from ..graph.graph import Node
 from .constants import is_constant
-from .hazards import Found
+from .hazards import Clamp, Found
 from .view import Stats, View
 
 # Of each low dtype: the first magnitude that rounds to infinity, the smallest normal number.
@@ -14,6 +13,8 @@ _LIMITS = {float16: (65520.0, 2.0**-14), bfloat16: (3.3961775e38, 2.0**-126)}
 #: Factors beyond this move ordinary values out of float16's range, or into its subnormal numbers.
 _FACTOR = 2048.0
 
+#: What a huge negative mask becomes: far enough below all scores, absorbs ordinary ones, and leaves room for them.
+_MASK = 49152.0
 #: Ops for which an infinite bound is as good as a huge one, by operand slot (None: all).
 _BOUNDS: dict[str, tuple[int, ...] | None] = {
     **dict.fromkeys(("Max", "Min", "Less", "LessOrEqual", "Greater", "GreaterOrEqual")),
@@ -72,9 +73,6 @@ def _name(node: Node) -> str:
     return node.label
 
 def _overflow(view: View, found: Found, node: Node, stats: Stats, readers: list[int]) -> None:
-    open_readers = [vertex for vertex in readers if not _is_bound(view, node, vertex)]
-    if not open_readers:
-        return
     vertex = view.graph.vertex(node.outputs[0])
     way = view.walk([vertex], lambda v: True, up=False, past=lambda v: view.op(v) in _MASK_WAY and not view.is_linear(v))
     ends = [other for other in way if view.op(other) not in _MASK_WAY]
@@ -83,15 +81,23 @@ def _overflow(view: View, found: Found, node: Node, stats: Stats, readers: list[
     )
     masks = masks and not any(view.is_returned(other) for other in (vertex, *way) if view.op(other) not in _MASK_ENDS)
     if masks:
-        found.clamps[node] = _LIMITS[view.low][0] / 2 if view.low is float16 else math.inf
+        sums = any(view.op(v) in ("Add", "Sum") and _adds_masks(view, v, {vertex, *way}) for v in way)
+        if view.low is float16:
+            found.clamps[node] = Clamp(_MASK / 2 if sums else _MASK, (vertex, *way))
         return
     found.hold(
         view,
-        open_readers,
+        [other for other in readers if not _is_bound(view, node, other)],
         "constant-overflow",
         f"its constant {_name(node)!r} holds {_show(stats.largest)}, too large for {view.low}",
         spreads=True,
     )
+
+def _adds_masks(view: View, vertex: int, way: set[int]) -> bool:
+    """Whether a sum adds two masks."""
+    operands = list(view.operands(view.node_of(vertex)))
+    return len(operands) > 1 and all(view.graph.vertex(value) in way for _, value in operands)
+
 
 def _is_bound(view: View, node: Node, vertex: int) -> bool:
     """Whether all a reader does with a constant is to bound other values by it."""
@@ -132,6 +138,9 @@ def _is_added(view: View, node: Node, reader: int) -> bool:
 def _scale(view: View, found: Found, node: Node, stats: Stats, reader: int) -> None:
     """Products and quotients with a large or small factor. (A weight of a linear op is no factor.)"""
     op = view.op(reader)
+    if op in ("Add", "Sub") and _FACTOR <= stats.largest < _LIMITS[float16][0] and not _masks(view, reader):
+        why = f"it adds {_name(node)!r}, {_show(stats.largest)}, next to which {view.low} keeps no small differences"
+        found.hold(view, [reader], "scale", why, spreads=True)
     if op not in ("Mul", "Div") or not stats.largest:
         return
     number = view.node_of(reader)
@@ -142,6 +151,12 @@ def _scale(view: View, found: Found, node: Node, stats: Stats, reader: int) -> N
         verb = "divides by" if divides else "multiplies by"
         why = f"it {verb} {_name(node)!r}, {_show(stats.largest)}: ordinary values leave the range of {view.low}"
         found.hold(view, [reader], "scale", why, spreads=True)
+
+def _masks(view: View, vertex: int) -> bool:
+    """Whether a sum goes to a softmax."""
+    way = view.walk([vertex], lambda v: True, up=False, past=lambda v: view.op(v) in _MASK_WAY and not view.is_linear(v))
+    return any(view.op(other) in _MASK_ENDS for other in (vertex, *way))
+
 
 def _show(number: float) -> str:
     return f"{number:.6g}"

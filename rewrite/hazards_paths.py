@@ -22,7 +22,7 @@ _MOVES = frozenset(
 #: Weights of a spectrum's linear ops that count: so many bytes, and so much of the model.
 _HEAVY_BYTES = 1 << 16
 _HEAVY_SHARE = 0.1
-_ACTIVATIONS = frozenset(["Relu", "LeakyRelu", "PRelu", "Elu", "Gelu", "Swish", "HardSwish", "Mish", "Softplus", "Selu", "Celu"])
+_ACTIVATIONS = frozenset(["Relu", "ThresholdedRelu", "LeakyRelu", "PRelu", "Elu", "Gelu", "Swish", "HardSwish", "Mish", "Softplus", "Selu", "Celu"])
 #: A linear op that adds up at most so many products is arithmetic on its operands, such as a position times a frequency.
 _SHALLOW = 16
 _INTEGERS = ("int", "uint")
@@ -34,6 +34,9 @@ def find_logarithms(view: View, found: Found) -> None:
     Where magnitudes or powers are told on the way, it is a spectrum: the linear ops before it stay float32 all the way from
     the input. They do not if their weights are much of the model, unless the spectrum is measured by its own extremes.
     """
+    for i in view.with_op("LogSoftmax"):
+        vertex = view.graph.vertex(view.nodes[i].outputs[0])
+        found.hold(view, [vertex], "logarithm", "it is the logarithm of probabilities, which runtimes may round before")
     for i in view.with_op("Log", "ReduceLogSum"):
         vertex = view.graph.vertex(view.nodes[i].outputs[0])
         if not view.is_float[vertex]:
@@ -64,13 +67,15 @@ def _told_by_extremes(view: View, vertex: int) -> bool:
 
 
 def _before_log(view: View, found: Found, starts: Iterable[int]) -> list[int]:
+    def passes(vertex: int) -> bool:
+        moves = view.color[vertex] == CLEAR and view.op(vertex) not in _ACTIVATIONS
+        return (moves or view.op(vertex) in _BEFORE_LOG) and not view.is_linear(vertex)
+
     def enter(vertex: int) -> bool:
-        return not view.is_fixed(vertex) and (
-            view.op(vertex) in _BEFORE_LOG or view.is_linear(vertex) or vertex in found.bounded
-        )
+        return not view.is_fixed(vertex) and (passes(vertex) or view.is_linear(vertex) or vertex in found.bounded)
 
     def past(vertex: int) -> bool:
-        return view.op(vertex) in _BEFORE_LOG and not view.is_linear(vertex) and vertex not in found.bounded
+        return passes(vertex) and vertex not in found.bounded
 
     return view.walk(starts, enter, past=past)
 
@@ -181,14 +186,22 @@ def find_quantized(view: View, found: Found) -> None:
             found.hold(view, [vertex], "quantized", "it reads dequantized values")
 
 
-def find_attention_masks(view: View, found: Found) -> None:
-    """Additive masks of attention ops, which may be as low as the lowest float32."""
+def find_masks(view: View, found: Found) -> None:
+    """Additive masks that are inputs of the model, and masks handed to attention ops."""
+    graph = view.graph
     for i in view.with_op("Attention"):
         value = view.operand(i, 3)
         if value is not None and value.dtype is not None and value.dtype.kind == "float":
-            vertex = view.graph.operand(i, 3)
-            if vertex != view.graph.operand(i, 0):
-                found.hold(view, [vertex], "mask-operand", "it is an additive mask")
+            vertex = graph.operand(i, 3)
+            if vertex != graph.operand(i, 0):
+                found.hold(view, [vertex], "mask", "it is an additive mask")
+    starts = [graph.vertex(value) for value in graph.parts[0].inputs if view.is_float[graph.vertex(value)]]
+    moved = [*starts, *view.walk(starts, lambda v: view.color[v] == CLEAR and not view.is_linear(v), up=False)]
+    for start in moved:
+        for vertex in graph.successors(start):
+            if view.op(vertex) in ("Add", "Where") and view.is_float[vertex]:
+                after = [v for v in graph.successors(vertex) if view.op(v) == "Softmax"]
+                found.hold(view, [vertex, *after] if after else (), "mask", "it adds a mask that is an input of the model")
 
 
 PATH_RULES = (
@@ -198,6 +211,6 @@ PATH_RULES = (
     find_integers,
     find_equalities,
     find_counts,
-    find_attention_masks,
+    find_masks,
     find_pass_throughs,
 )

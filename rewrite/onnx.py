@@ -4,21 +4,22 @@ What differs from TensorFlow: constants are stored in the dtype their users want
 front, values pass between graphs (:mod:`~ampgraph.rewrite.borders`), and hazards are looked for.
 """
 
+import dataclasses
 from collections.abc import Mapping
 
 from ..graph.dtypes import DType
 from ..graph.graph import Graph, Node
 from ..lists import OpLists
-from .borders import find_ties, owns_bodies
+from .borders import Tie, find_ties, owns_bodies
 from .casts import Applied, apply
 from .cleanup import drop_needless_casts
-from .constants import is_constant
-from .hazards import Found, find_hazards
+from .constants import is_constant, tensor_of
+from .hazards import Found, Hazard, find_hazards
 from .islands import drop_islands
 from .paint import Facts, Painting, paint
 from .policy import Policy
 from .tables import find_tables
-from .typegraph import CLEAR, CODES, UNLISTED, TypeGraph, op_name
+from .typegraph import CLEAR, CODES, CONSTANTS, UNLISTED, TypeGraph, op_name
 
 
 def decide(model: Graph, policy: Policy, lists: OpLists, overrides: Mapping[Node, int], kept: Mapping[Node, str]) -> Painting:
@@ -47,14 +48,22 @@ def decide(model: Graph, policy: Policy, lists: OpLists, overrides: Mapping[Node
         for part in parts
         for i, name in enumerate(part.output_names)
     }
-    frozen = [node in kept for node in nodes]
+    frozen = [node in kept or (node.op_type in CONSTANTS and tensor_of(node) is None) for node in nodes]
     typegraph = TypeGraph(parts, policy.low, "GPU", colors.__getitem__, frozen, special, results)
     ties = find_ties(typegraph)
     found = Found() if policy.preset in ("grappler", "torch-autocast") else find_hazards(typegraph, policy)
     for vertex, hazard in found.hazards.items():
         typegraph.color[vertex] = CODES[hazard.color]
+    ties = [dataclasses.replace(tie, fixed=_held(tie, found.hazards)) for tie in ties]
     facts = Facts(ties, found.hazards, found.bounded, find_tables(typegraph, policy.low), found.clamps)
     return paint(typegraph, (), force_all=lists.force_all, exact=False, facts=facts, weigh=drop_islands)
+
+
+def _held(tie: Tie, hazards: Mapping[int, Hazard]) -> int | None:
+    """Return the member that keeps a tie float32: one that cannot change, or that a hazard holds."""
+    if tie.fixed is not None:
+        return tie.fixed
+    return next((vertex for vertex in tie.members if vertex in hazards), None)
 
 
 def _does_nothing(node: Node) -> bool:

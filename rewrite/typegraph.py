@@ -26,8 +26,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 #: Color codes in the vertex arrays.
 UNLISTED, ALLOW, DENY, GRAY, CLEAR = range(5)
 _PLAIN = ("", "tf", "ampgraph")
-#: ONNX ops whose result is of a type of their own choice, whatever attribute holds it.
-CONSTANTS = ("Constant", "ConstantOfShape", "EyeLike")
+#: ONNX ops that hold a constant in an attribute. (Initializers are nodes of domain "ampgraph".)
+CONSTANTS = ("Constant", "ConstantOfShape")
 CODES = {None: UNLISTED, Color.ALLOW: ALLOW, Color.DENY: DENY, Color.GRAY: GRAY, Color.CLEAR: CLEAR}
 
 
@@ -39,7 +39,7 @@ def op_name(node: Node) -> str:
 class _Profile:
     """What all nodes of one op, signature and types share: their vertices, relative to the node's first."""
 
-    __slots__ = ("able", "allowed", "inputs", "is_float", "keys", "op_type", "outputs", "quantized")
+    __slots__ = ("able", "allowed", "inputs", "is_float", "keys", "op_type", "outputs", "quantized", "unknown")
 
     def __init__(self, node: Node, target: DType, device_type: str, fixed: frozenset[str]) -> None:
         signature, schema, types = node.signature, node.schema, node.types
@@ -52,6 +52,7 @@ class _Profile:
         self.inputs = [where[port] for port in signature.inputs]
         self.outputs = [where[port] for port in signature.outputs]
         self.is_float = [dtype is float32 for dtype in dtypes]
+        self.unknown = [dtype is None for dtype in dtypes]
         self.quantized = any(dtype is not None and dtype.kind == "quantized" for dtype in types.values())
         self.allowed: list[bool] = []
         self.able: list[bool] = []
@@ -98,6 +99,7 @@ class TypeGraph:
         owner: Index into :attr:`nodes` of each vertex; ``len(nodes)`` and more for :attr:`results`.
         color: List color of each vertex's op (:data:`UNLISTED`, :data:`ALLOW` …).
         is_float: Whether the vertex's dtype is float32.
+        unknown: Whether nothing says what its dtype is (ONNX, after ops that nobody defined).
         able: Whether op definition and a registered kernel accept the low dtype there.
         allowed: Whether the op definition does, kernels aside.
         processed: Whether the node may be changed at all.
@@ -152,6 +154,7 @@ class TypeGraph:
         self.is_float = spread(p.is_float for p in self.profiles)
         self.able = spread(p.able for p in self.profiles)
         self.allowed = spread(p.allowed for p in self.profiles)
+        self.unknown = spread(p.unknown for p in self.profiles)
         self.color = np.concatenate([node_color[owner], free * np.uint8(CLEAR)])
         self.processed = np.concatenate([~np.array(frozen, bool)[owner], free]).astype(np.uint8)
         self.first: list[int] = first.tolist()

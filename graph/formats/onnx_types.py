@@ -45,6 +45,7 @@ class Typing:
         self.orders: dict[Graph, list[Node]] = {}
         self.results: dict[tuple[str, _Dtypes], _Dtypes] = {}
         self.calls: dict[str, _Dtypes] = {}
+        self.was_given: dict[str, list[bool]] = {}
         self.current: dict[str, _Dtypes] = {}
         self.depth = 0
         self.final = False
@@ -268,9 +269,15 @@ class Typing:
         given = [None if value is None else value.dtype for value in node.inputs]
         dtypes = tuple([*given, *[None] * len(function.inputs)][: len(function.inputs)])
         if not self.final:
+            is_given = [i < len(node.inputs) and node.inputs[i] is not None for i in range(len(function.inputs))]
             before = self.calls.get(name)
-            agreed = dtypes if before is None else tuple(a if a is b else None for a, b in zip(before, dtypes, strict=True))
-            self.calls[name] = agreed
+            if before is None:
+                self.calls[name], self.was_given[name] = dtypes, is_given
+            else:  # what a call leaves out contradicts nothing
+                was_given = self.was_given[name]
+                rows = zip(before, dtypes, was_given, is_given, strict=True)
+                self.calls[name] = tuple(a if a is b or not now else b if not was else None for a, b, was, now in rows)
+                self.was_given[name] = [was or now for was, now in zip(was_given, is_given, strict=True)]
         for formal, dtype in zip(schema.outputs, self._type_function(name, dtypes), strict=True):
             if formal.var is not None and dtype is not None:
                 types.setdefault(formal.var, dtype)
