@@ -185,26 +185,7 @@ class View:
 
     def depth(self, node: int) -> int | None:
         """Return how many products each element of a linear op's result adds up; None if it is not known."""
-        op, inputs = self.ops[node], self.nodes[node].inputs
-        shapes = [None if value is None else value.shape.dims for value in inputs]
-        if op in ("Conv", "ConvTranspose"):
-            weights = shapes[1] if len(shapes) > 1 else None
-            sizes = None if weights is None else (weights[1:] if op == "Conv" else (weights[0], *weights[2:]))
-        elif op == "Gemm":
-            given = shapes[0]
-            sizes = None if given is None or len(given) != 2 else (given[0 if self.nodes[node].attr("transA") else 1],)
-        elif op == "MatMul":
-            sizes = shapes[0][-1:] if shapes[0] else shapes[1][-2:-1] if len(shapes) > 1 and shapes[1] else None
-        elif op == "Einsum":
-            sizes = _contracted(self.nodes[node].attr("equation"), shapes)
-        else:
-            return None
-        product = 1
-        for size in (None,) if sizes is None else sizes:
-            if not isinstance(size, int):
-                return None
-            product *= size
-        return product
+        return depth_of(self.nodes[node])
 
     def reduced(self, node: int) -> int | None:
         """Return how many elements a reduction or a pooling op folds into one; None if it is not known."""
@@ -228,3 +209,28 @@ def _contracted(equation: object, shapes: Sequence[tuple[Dim, ...] | None]) -> t
     for letters, shape in zip(left.split(","), shapes, strict=False):
         sizes.update(zip(letters, (None,) * len(letters) if shape is None else shape, strict=False))
     return tuple(size for letter, size in sizes.items() if letter not in right)
+
+
+def depth_of(node: Node) -> int | None:
+    """Return how many products each element of a linear op's result adds up; None if it is not known."""
+    op = _SAME.get(node.op_type if not node.domain else f"{node.domain}:{node.op_type}", node.op_type)
+    shapes = [None if value is None else value.shape.dims for value in node.inputs]
+    sizes: Sequence[Dim] | None
+    if op in ("Conv", "ConvTranspose"):
+        weights = shapes[1] if len(shapes) > 1 else None
+        sizes = None if not weights else (weights[1:] if op == "Conv" else (weights[0], *weights[2:]))
+    elif op == "Gemm":
+        given = shapes[0]
+        sizes = None if given is None or len(given) != 2 else (given[0 if node.attr("transA") else 1],)
+    elif op == "MatMul":
+        sizes = shapes[0][-1:] if shapes[0] else shapes[1][-2:-1] if len(shapes) > 1 and shapes[1] else None
+    elif op == "Einsum":
+        sizes = _contracted(node.attr("equation"), shapes)
+    else:
+        return None
+    product = 1
+    for size in (None,) if sizes is None else sizes:
+        if not isinstance(size, int):
+            return None
+        product *= size
+    return product
