@@ -7,7 +7,7 @@ import click
 
 from ampgraph.cli.output import count_nodes, note, plural, print_json, print_table, print_text
 from ampgraph.cli.program import Command
-from ampgraph.cli.streams import Source, find_bodies, find_function, source_options
+from ampgraph.cli.streams import Source, find_bodies, find_function, find_node, source_options
 
 if TYPE_CHECKING:
     from ampgraph.graph import Graph, Node
@@ -45,7 +45,8 @@ def _show_node(bodies: "list[Graph]", name: str, as_json: bool) -> None:
     if others:
         names = ", ".join(repr(body.name) for body in others)
         note(f"there is a node {name!r} in function{'s' * (len(others) > 1)} {names} too: choose with --function")
-    node = graph.node(name)
+    node = find_node(graph, name)
+    assert node is not None
     function = graph.name if graph.is_function else ""
     groups = {
         "reads": [value.producer for value in node.inputs if value is not None],
