@@ -321,7 +321,7 @@ def test_every_command_has_help(run: Run) -> None:
     presets = run("rewrite", "--help").stdout
     from ampgraph.rewrite.policy import PRESETS
 
-    assert all(preset in presets for preset in PRESETS)
+    assert all(preset in "".join(presets.split()) for preset in PRESETS)  # lines may break at hyphens
 
 
 def test_formats_are_those_of_files() -> None:

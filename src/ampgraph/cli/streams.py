@@ -62,13 +62,13 @@ class Source:
         Raises:
             FormatError, GraphError: If that is not possible.
         """
+        if self.tags or not self.is_saved_model():
+            return [self.load()]
         from pathlib import Path
 
         from ampgraph.graph.errors import AmpgraphError
         from ampgraph.graph.formats.saved_model import read_saved_models
 
-        if self.tags or not self.is_saved_model():
-            return [self.load()]
         with progress(f"reading {self.name}"):
             try:
                 return read_saved_models(Path(self.path), outputs=self.outputs or None)
