@@ -4,17 +4,13 @@ import collections
 import dataclasses
 
 from ..graph.graph import Node
+from ..graph.schemas.ampgraph import is_op
 from .clusters import DisjointSets
 from .paint import Painting, Reason
 from .typegraph import CONSTANTS
 
 #: Ops that compute nothing with floats: they connect no regions.
 _NO_COMPUTATION = frozenset([*CONSTANTS, "Shape", "Size", "Cast", "CastLike"])
-
-
-def is_op(node: Node) -> bool:
-    """Whether a node is an op, and not a weight or an input, which are nodes in the IR only."""
-    return node.domain != "ampgraph" or node.op_type not in ("Initializer", "Input")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,9 +69,10 @@ def _main_origin(painting: Painting, members: list[int]) -> tuple[int, int]:
     kinds: collections.Counter[object] = collections.Counter()
     first: dict[object, int] = {}
     memory: dict[int, int] = {}
+    inside = set(members)
     for i in members:
         vertex = next(vertex for vertex in graph.vertices_of(i) if graph.is_float[vertex])
-        start = _start(painting, vertex, memory)
+        start = _start(painting, vertex, inside, memory)
         hazard = painting.facts.hazards.get(start)
         node = graph.nodes[graph.owner[start]] if graph.owner[start] < len(graph.nodes) else None
         kind = (painting.reason[start], hazard and hazard.code, node and node.op_type)
@@ -85,14 +82,14 @@ def _main_origin(painting: Painting, members: list[int]) -> tuple[int, int]:
     return first[kind], held
 
 
-def _start(painting: Painting, vertex: int, memory: dict[int, int]) -> int:
+def _start(painting: Painting, vertex: int, inside: set[int], memory: dict[int, int]) -> int:
     """Return the vertex where the chain of reasons of ``vertex`` starts; every vertex is followed once."""
     path = []
     on_path: set[int] = set()
     here = vertex
     while here not in memory:
-        step = painting.via[here]
-        if step < 0 or step in on_path or painting.reason[here] == Reason.HAZARD:
+        step = _step(painting, here, inside)
+        if step < 0 or step in on_path:
             memory[here] = here
             break
         path.append(here)
@@ -101,3 +98,13 @@ def _start(painting: Painting, vertex: int, memory: dict[int, int]) -> int:
     for previous in path:
         memory[previous] = memory[here]
     return memory[here]
+
+
+def _step(painting: Painting, vertex: int, inside: set[int]) -> int:
+    """Return the vertex from which ``vertex`` has its reason, or -1. Without a reason it goes with what it reads."""
+    graph = painting.typegraph
+    if painting.reason[vertex] == Reason.HAZARD or painting.via[vertex] >= 0:
+        return -1 if painting.reason[vertex] == Reason.HAZARD else painting.via[vertex]
+    if painting.reason[vertex] != Reason.NONE or vertex in painting.facts.hazards:
+        return -1
+    return next((v for v in graph.predecessors(vertex) if graph.is_float[v] and graph.owner[v] in inside), -1)

@@ -8,12 +8,13 @@ from typing import Any
 from ..graph.dtypes import DType, float32
 from ..graph.errors import GraphError, did_you_mean
 from ..graph.graph import Graph, Node, Value
+from ..graph.schemas.ampgraph import is_op
 from ..lists import OpLists
 from .casts import Applied
 from .explain import Explainer, Explanation
 from .paint import Painting
 from .policy import Policy
-from .regions import float_nodes, is_op
+from .regions import float_nodes
 from .typegraph import CONSTANTS
 
 

@@ -102,7 +102,8 @@ class _Builder:
         """Random weights; as large as those of a trained layer, unless ``scale`` says otherwise."""
         import numpy as np
 
-        scale = scale or (2 / max(1, int(np.prod(shape[1:])))) ** 0.5
+        inputs = np.prod(shape[1:]) if len(shape) > 2 else shape[0]
+        scale = scale or float(inputs) ** -0.5
         return self.constant(name, (self.random.standard_normal(shape) * scale).astype(np.float32))
 
     def floats(self, name: str, value: float) -> "Value":
