@@ -4,6 +4,7 @@ The order of things: verify, copy, then for the main graph and each function bod
 the painting; verify again. Nothing is decided across a call: function bodies keep their signatures.
 """
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +14,7 @@ from ..graph.collector import paused_collector
 from ..graph.dtypes import DType, float32
 from ..graph.errors import GraphError, PassError, PolicyError, VerifyError, did_you_mean
 from ..graph.graph import Graph, Node
+from ..graph.infer import infer_shapes
 from ..graph.schema import Signature
 from ..graph.schemas import find_schema
 from ..graph.schemas.tf import op_types
@@ -293,6 +295,9 @@ def _convert_model(model: Graph, scope: _Scope) -> BodyReport:
     """Rewrite an ONNX model in place, with its functions and bodies, and report."""
     report = BodyReport("", model)
     nodes = [node for part in model.all_graphs() for node in part.all_nodes()]
+    if any(value.shape.dims is None for node in nodes for value in node.outputs):
+        with contextlib.suppress(GraphError):  # hazards that depend on lengths are then not found
+            infer_shapes(model)
     reasons: dict[Node, str] = {}
     colors = scope.overridden(nodes, reasons)
     for value in model.inputs:

@@ -42,8 +42,9 @@ class _Caster:
     A value has one dtype and there are two, so one shared cast per value is enough.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, clamps: Mapping[Node, float]) -> None:
         self.graph = graph
+        self.clamps = clamps
         self.casts: dict[Value, Value] = {}
         self.followers: dict[Node, list[Node]] = {}
         self.added: list[Node] = []
@@ -121,7 +122,7 @@ class _OnnxCaster(_Caster):
             node.inputs = [value]
             self.added.append(node)
         else:
-            attributes = {"value": low_tensor(tensor, target)}
+            attributes = {"value": low_tensor(tensor, target, self.clamps.get(value.producer))}
             node = Node(self.graph, "Initializer", "ampgraph", name, self._constant, attributes, {"T": target}, "", None)
             self.stored.append(node)
         result = Value(node, 0, name, value.shape)
@@ -154,7 +155,8 @@ def apply(painting: Painting, target: DType) -> Applied:
     low = painting.allowed()
     sources, targets = typegraph.sources, typegraph.targets
     edges = np.flatnonzero((sources >= 0) & (low[sources] != low[targets]) & typegraph.is_float[sources].astype(bool))
-    casters = {part: _OnnxCaster(part) if part.opsets else _Caster(part) for part in typegraph.parts}
+    clamps = painting.facts.clamps
+    casters = {part: _OnnxCaster(part, clamps) if part.opsets else _Caster(part, clamps) for part in typegraph.parts}
     nodes = typegraph.nodes
     for owner, slot, to_low in zip(*typegraph.operands(edges), low[targets[edges]].tolist(), strict=True):
         before, after = (float32, target) if to_low else (target, float32)
@@ -173,7 +175,7 @@ def apply(painting: Painting, target: DType) -> Applied:
             caster.graph.place_after(caster.followers)
     stored = [node for node in changed if node.op_type in _HOLDERS and node.domain != "tf"]
     for node in stored:
-        store_low(node, target)
+        store_low(node, target, clamps.get(node))
     return Applied(
         [node for node in changed if node.domain != "ampgraph"],
         [node for caster in casters.values() for node in caster.added],
@@ -219,7 +221,7 @@ def emulate(painting: Painting) -> Applied:
         PassError: If a painted user stands before its producer in the file (any loop does): Grappler fails there too.
     """
     typegraph, graph = painting.typegraph, painting.typegraph.parts[0]
-    caster = _Caster(graph)
+    caster = _Caster(graph, {})
     low = painting.allow
     rounded: dict[Value, Value] = {}
     place = {node: i for i, node in enumerate(typegraph.nodes)}

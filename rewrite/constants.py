@@ -1,10 +1,13 @@
 """Constants of ONNX models, cast ahead of time: a weight is stored in the dtype its users want, never cast when it runs."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..graph.dtypes import DType, cast_array, float32
 from ..graph.graph import Node, Value
 from ..graph.types import Tensor
+
+if TYPE_CHECKING:
+    import numpy as np
 
 #: Where the nodes that hold a constant hold it: op -> attributes.
 _HOLDERS = {
@@ -38,16 +41,28 @@ def constant_of(value: Value | None) -> Tensor | None:
     return None if value is None or not is_constant(value.producer) else tensor_of(value.producer)
 
 
-def low_tensor(tensor: Tensor, dtype: DType) -> Tensor:
-    """Return a tensor rounded to ``dtype``; the elements are read and cast when they are asked for, and not kept."""
-    return Tensor(dtype, tensor.shape, lambda: cast_array(tensor.array(), dtype))
+def low_tensor(tensor: Tensor, dtype: DType, clamp: float | None = None) -> Tensor:
+    """Return a tensor rounded to ``dtype``; the elements are read and cast when they are asked for, and not kept.
+
+    ``clamp``: the largest magnitude that finite elements may have.
+    """
+
+    def load() -> "np.ndarray[Any, Any]":
+        array = tensor.array()
+        if clamp is not None:
+            import numpy as np
+
+            array = np.where(np.isfinite(array), np.clip(array, -clamp, clamp), array)
+        return cast_array(array, dtype)
+
+    return Tensor(dtype, tensor.shape, load)
 
 
-def store_low(node: Node, dtype: DType) -> None:
+def store_low(node: Node, dtype: DType, clamp: float | None = None) -> None:
     """Make a node that holds a float32 constant hold it in ``dtype``; its types say so already."""
     tensor = tensor_of(node)
     if tensor is None:
         return
     name = _HOLDERS[node.domain, node.op_type][0]
     rest: dict[str, Any] = {key: value for key, value in node.attributes.items() if key not in _HOLDERS[node.domain, node.op_type]}
-    node.attributes = {**rest, name: low_tensor(tensor, dtype)}
+    node.attributes = {**rest, name: low_tensor(tensor, dtype, clamp)}

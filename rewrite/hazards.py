@@ -1,23 +1,106 @@
-"""What op lists cannot see."""
+"""Hazards: what op lists cannot see, because it depends on constants, lengths or where a value goes.
+
+A rule is a function that looks at a :class:`~ampgraph.rewrite.view.View` and takes down what it finds in a :class:`Found`.
+:data:`RULES` has them all; docs/hazards.md describes the kinds of :data:`KINDS`, one by one.
+"""
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from ..lists import Color, OpLists
-from .typegraph import TypeGraph
+from ..graph.graph import Node
+from ..lists import Color
+from .typegraph import ALLOW, TypeGraph
+from .view import View
 
 if TYPE_CHECKING:
     from .policy import Policy
 
+#: Kind of hazard -> what it is.
+KINDS = {
+    "constant-overflow": "a constant is too large for the low dtype",
+    "constant-vanishes": "a constant is too small for the low dtype: it becomes 0, or loses most of its digits",
+    "epsilon": "an epsilon that guards a root, a logarithm or a division would vanish",
+    "scale": "a factor is so large or so small that the product leaves the range of ordinary values",
+    "normalization": "squares, their mean and the root of it: the squares overflow, small variances vanish",
+    "softmax-by-hand": "exponentials divided by their sum",
+    "long-reduction": "a sum or mean over very many elements",
+    "logarithm": "what goes into a logarithm: small values matter there as much as large ones",
+    "phase": "what goes into a sine or cosine: a large phase has no fraction left in low precision",
+    "integer": "a float that ends as an integer, an index, a size or a decision: a rounded one is another one",
+    "equality": "floats that are compared for equality",
+    "count": "a division by a count, which may be larger than the low dtype can hold",
+    "pass-through": "an input or constant that is also a result, unchanged but for its order",
+    "quantized": "an op between dequantized operands: runtimes compute it in integers",
+    "mask-operand": "an additive mask handed to an attention op",
+    "kernel": "the target has no kernel for it",
+}
+
+#: Ops whose results fit whatever the operands were, so that the effect of a deny op ends there.
+BOUNDED = frozenset(
+    [
+        *("Softmax", "LogSoftmax", "Hardmax", "Sigmoid", "HardSigmoid", "Tanh", "Softsign", "Erf", "Sign", "Sin", "Cos"),
+        *("Acos", "Asin", "Atan", "Asinh", "Acosh", "Log", "ReduceLogSum", "ReduceLogSumExp"),
+        *("LayerNormalization", "GroupNormalization", "InstanceNormalization", "RMSNormalization", "LpNormalization"),
+        *("MeanVarianceNormalization", "SimplifiedLayerNormalization", "LRN", "GridSample", "AffineGrid", "RoiAlign", "MaxRoiPool"),
+        *("com.microsoft:BiasSoftmax", "com.microsoft:SkipLayerNormalization", "com.microsoft:SkipSimplifiedLayerNormalization"),
+        *("com.microsoft:EmbedLayerNormalization", "com.microsoft:GroupNorm", "com.microsoft:SkipGroupNorm"),
+        *("com.microsoft:GridSample", "com.microsoft:CropAndResize"),
+    ]
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class Hazard:
-    """Why a vertex stays float32."""
+    """Why a vertex stays float32.
+
+    Attributes:
+        code: A key of :data:`KINDS`.
+        why: The reason, a sentence without its full stop.
+        color: The list its vertex is treated as being on: deny where what is downstream is in danger too, else none.
+    """
 
     code: str
     why: str
-    color: Color | None = Color.DENY
+    color: Color | None
 
 
-def find_hazards(typegraph: TypeGraph, policy: "Policy", lists: OpLists) -> tuple[dict[int, Hazard], list[int]]:
-    return {}, []
+@dataclasses.dataclass
+class Found:
+    """What the rules found.
+
+    Attributes:
+        hazards: Vertex -> why it stays float32; the first rule that speaks of a vertex counts.
+        bounded: Vertices whose values fit whatever the operands were.
+        clamps: Nodes that hold a constant -> the magnitude to which it is clamped where it is stored in the low dtype.
+    """
+
+    hazards: dict[int, Hazard] = dataclasses.field(default_factory=dict)
+    bounded: set[int] = dataclasses.field(default_factory=set)
+    clamps: dict[Node, float] = dataclasses.field(default_factory=dict)
+
+    def hold(self, view: View, vertices: Iterable[int], code: str, why: str, *, spreads: bool = False) -> None:
+        """Take down that vertices stay float32; ``spreads`` also to gray ops downstream of them."""
+        hazard = Hazard(code, why, Color.DENY if spreads else None)
+        for vertex in vertices:
+            if not view.is_fixed(vertex) and view.node_of(vertex) >= 0:
+                self.hazards.setdefault(vertex, hazard)
+
+
+def find_hazards(typegraph: TypeGraph, policy: "Policy") -> Found:
+    """Apply all rules to an ONNX model whose shapes are known as far as they can be.
+
+    Only models with an op on the AllowList are looked at: nothing changes in the others.
+    """
+    from .hazards_constants import CONSTANT_RULES
+    from .hazards_norms import NORM_RULES
+    from .hazards_paths import PATH_RULES
+
+    found = Found()
+    if not (typegraph.color == ALLOW).any():
+        return found
+    view = View(typegraph, policy.low)
+    found.bounded.update(view.graph.vertex(view.nodes[i].outputs[0]) for i in view.with_op(*BOUNDED))
+    for rule in (*NORM_RULES, *PATH_RULES, *CONSTANT_RULES):
+        rule(view, found)
+    return found

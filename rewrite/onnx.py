@@ -13,7 +13,7 @@ from .borders import find_ties, owns_bodies
 from .casts import Applied, apply
 from .cleanup import drop_needless_casts
 from .constants import is_constant
-from .hazards import find_hazards
+from .hazards import Found, find_hazards
 from .islands import drop_islands
 from .paint import Facts, Painting, paint
 from .policy import Policy
@@ -50,10 +50,10 @@ def decide(model: Graph, policy: Policy, lists: OpLists, overrides: Mapping[Node
     frozen = [node in kept for node in nodes]
     typegraph = TypeGraph(parts, policy.low, "GPU", colors.__getitem__, frozen, special, results)
     ties = find_ties(typegraph)
-    hazards, bounded = find_hazards(typegraph, policy, lists)
-    for vertex, hazard in hazards.items():
+    found = Found() if policy.preset in ("grappler", "torch-autocast") else find_hazards(typegraph, policy)
+    for vertex, hazard in found.hazards.items():
         typegraph.color[vertex] = CODES[hazard.color]
-    facts = Facts(ties, hazards, bounded, find_tables(typegraph, policy.low))
+    facts = Facts(ties, found.hazards, found.bounded, find_tables(typegraph, policy.low), found.clamps)
     return paint(typegraph, (), force_all=lists.force_all, exact=False, facts=facts, weigh=drop_islands)
 
 

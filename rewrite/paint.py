@@ -66,12 +66,14 @@ class Facts:
         hazards: Vertices that stay float32 for what the values may be, and why.
         bounded: Vertices whose values fit whatever the operands were: a deny op's effect ends there.
         tables: Vertices that read rows of a large constant, which is stored in the low dtype.
+        clamps: Constants whose finite elements are clamped to a magnitude where they are stored in the low dtype.
     """
 
     ties: Sequence[Tie] = ()
     hazards: Mapping[int, Hazard] = dataclasses.field(default_factory=dict)
     bounded: Collection[int] = ()
     tables: Sequence[int] = ()
+    clamps: Mapping[Node, float] = dataclasses.field(default_factory=dict)
 
 
 _NO_FACTS = Facts()

@@ -179,7 +179,7 @@ class TypeGraph:
                     known[node.signature, id(node.types)] = number
             numbers.append(number)
         self._profile = np.array(numbers, np.int64)
-        self._numbers = numbers
+        self.numbers = numbers
 
     def _connect(self, first: Array, results: Sequence[Value]) -> None:
         """Fill in the edges: for each operand the producer's vertex and the consumer's."""
@@ -229,7 +229,7 @@ class TypeGraph:
 
     def operand(self, node: int, slot: int) -> int:
         """Return the vertex of operand ``slot`` of node number ``node``."""
-        return self.first[node] + self.profiles[self._numbers[node]].inputs[slot]
+        return self.first[node] + self.profiles[self.numbers[node]].inputs[slot]
 
     def result_vertex(self, index: int) -> int:
         """Return the vertex of :attr:`results` number ``index``."""
@@ -242,11 +242,11 @@ class TypeGraph:
 
     def keys_of(self, node: int) -> tuple[str | DType | None, ...]:
         """Return the keys of the vertices of node number ``node``, as :meth:`key` does."""
-        return self.profiles[self._numbers[node]].keys
+        return self.profiles[self.numbers[node]].keys
 
     def ports_of(self, node: int) -> tuple[Sequence[int], Sequence[int]]:
         """Return, for node number ``node``, the vertices of its operands and of its results, relative to its first."""
-        profile = self.profiles[self._numbers[node]]
+        profile = self.profiles[self.numbers[node]]
         return profile.inputs, profile.outputs
 
     def with_op(self, *op_types: str) -> list[int]:

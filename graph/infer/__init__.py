@@ -38,6 +38,10 @@ def infer_shapes(graph: "Graph") -> "list[Value]":
         GraphError: If operand shapes do not fit an op, or contradict a shape that the graph states. The message names
             node, operand shapes and what was expected.
     """
+    if graph.opsets:
+        from ..formats.onnx_shapes import infer_shapes as infer_onnx
+
+        return infer_onnx(graph)
     from ..types import Shape
     from .control import NOTHING
     from .dims import merge

@@ -1,0 +1,85 @@
+"""Shapes of an ONNX model's values, by the standard's own inference.
+
+Inference reads a skeleton of the model: the weights keep their shapes, but only small integer ones their elements, so a model
+of any size is a small message.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..errors import FormatError, GraphError
+from ..graph import Graph, Value
+from ..types import Tensor
+from .onnx_attributes import read_type
+from .onnx_tensor import write_head, write_tensor
+from .onnx_write import write_message
+
+#: Longer tensors are weights, not shapes or axes.
+_MOST_ELEMENTS = 1024
+
+
+def infer_shapes(graph: Graph) -> list[Value]:
+    """Find the shapes of values of an ONNX model and of the bodies inside, as far as they are known; functions are left out.
+
+    Shapes that are known already are refined, never changed into others.
+
+    Returns:
+        The values about whose shape more is known than before.
+    """
+    from onnx import ModelProto
+    from onnx.onnx_cpp2py_export import shape_inference
+
+    skeleton = write_message(graph, _write_skeleton)
+    try:
+        inferred = shape_inference.infer_shapes(skeleton.SerializeToString(), False, False, True)
+    except (RuntimeError, ValueError) as error:  # its InferenceError is a RuntimeError
+        raise GraphError(f"The shapes of graph {graph.name!r} do not fit together: {str(error)[:500]}") from error
+    refined: list[Value] = []
+    _take(graph, ModelProto.FromString(inferred).graph, refined)
+    return refined
+
+
+def _write_skeleton(tensor: Tensor, proto: Any) -> None:
+    if tensor.size <= _MOST_ELEMENTS and tensor.dtype.kind in ("int", "uint", "float", "bool"):
+        write_tensor(tensor, proto)
+    elif hasattr(proto, "values"):  # sparse
+        write_tensor(tensor, proto)
+    else:
+        write_head(tensor, proto)
+
+
+def _take(graph: Graph, proto: Any, refined: list[Value]) -> None:
+    """Take over the shapes of one graph's values and go into its bodies."""
+    values = {value.name: value for node in graph.all_nodes() for value in node.outputs}
+    for info in (*proto.value_info, *proto.output):
+        value = values.get(info.name)
+        if value is None or value.shape.container:
+            continue
+        try:
+            shape = read_type(info.type, "A value").shape
+        except FormatError:
+            continue
+        known = value.shape.dims
+        if shape.container or shape.dims is None or shape.dims == known:
+            continue
+        if known is None or (len(known) == len(shape.dims) and _refines(known, shape.dims)):
+            value.shape = shape
+            refined.append(value)
+    bodies = {(label, name): body for node, name, body in graph.bodies() for label in _labels(node)}
+    for node in proto.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                for label in node.output:
+                    if (label, attribute.name) in bodies:
+                        _take(bodies[label, attribute.name], attribute.g, refined)
+                        break
+
+
+def _labels(node: Any) -> Iterator[str]:
+    for value in node.outputs:
+        yield value.name
+
+
+def _refines(old: tuple[Any, ...], new: tuple[Any, ...]) -> bool:
+    """Whether every size that was known is the same in ``new``."""
+    return all(a is None or a == b for a, b in zip(old, new, strict=True) if not isinstance(a, str))

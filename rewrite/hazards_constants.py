@@ -1,0 +1,151 @@
+"""Hazards of constants: too large, too small, epsilons, scale factors, and masks (which are clamped instead)."""
+
+import math
+from collections.abc import Iterator
+
+from ..graph.dtypes import bfloat16, float16
+from ..graph.graph import Node
+from .constants import is_constant
+from .hazards import Found
+from .view import Stats, View
+
+# Of each low dtype: the first magnitude that rounds to infinity, the smallest normal number.
+_LIMITS = {float16: (65520.0, 2.0**-14), bfloat16: (3.3961775e38, 2.0**-126)}
+#: Factors beyond this move ordinary values out of float16's range, or into its subnormal numbers.
+_FACTOR = 2048.0
+
+#: Ops for which an infinite bound is as good as a huge one, by operand slot (None: all).
+_BOUNDS: dict[str, tuple[int, ...] | None] = {
+    **dict.fromkeys(("Max", "Min", "Less", "LessOrEqual", "Greater", "GreaterOrEqual")),
+    "Clip": (1, 2),
+    "Pad": (2,),
+    "com.microsoft:Pad": (2,),
+}
+#: Operands that are added to the result.
+_BIASES = {
+    **dict.fromkeys(("Conv", "ConvTranspose", "Gemm", "LayerNormalization", "InstanceNormalization", "GroupNormalization"), (2,)),
+    "BatchNormalization": (2, 3),
+}
+#: Ops that an additive mask passes on its way to the softmax, with the scores or without them.
+_MASK_WAY = frozenset(
+    [
+        *("Add", "Sub", "Mul", "Where", "Sum", "Max", "Min", "Neg", "Expand", "Unsqueeze", "Squeeze", "Reshape", "Flatten"),
+        *("Transpose", "Slice", "Concat", "Split", "Tile", "Gather", "Identity", "Cast", "Trilu", "ScatterND", "Pad"),
+        *("ScatterElements", "If", "Loop", "Scan", "Input", "ConstantOfShape", "Initializer", "Constant"),
+    ]
+)
+_MASK_ENDS = frozenset(["Softmax", "com.microsoft:BiasSoftmax", "Attention", "com.microsoft:MultiHeadAttention"])
+
+def find_bad_constants(view: View, found: Found) -> None:
+    """Constants that overflow or vanish, where it matters to the op that reads them."""
+    infinite, normal = _LIMITS[view.low]
+    for node in _constants(view):
+        stats = view.stats(node)
+        if stats is None or not stats.size:
+            continue
+        vertex = view.graph.vertex(node.outputs[0])
+        readers = list(dict.fromkeys(view.walk([vertex], lambda v: True, up=False, past=lambda v: _passes_on(view, v))))
+        readers = [reader for reader in readers if not _passes_on(view, reader)]
+        if stats.largest >= infinite:
+            _overflow(view, found, node, stats, readers)
+        elif stats.smallest < normal:
+            for reader in readers:
+                _underflow(view, found, node, stats, reader, normal)
+        if view.low is float16 and stats.size:
+            for reader in readers:
+                _scale(view, found, node, stats, reader)
+
+def _constants(view: View) -> Iterator[Node]:
+    """Yield the nodes that hold a float32 constant which a float32 op reads."""
+    for i in view.with_op("Initializer", "Constant", "Input", "ConstantOfShape"):
+        node = view.nodes[i]
+        if (is_constant(node) or node.op_type == "ConstantOfShape") and node.outputs:
+            vertex = view.graph.vertex(node.outputs[0])
+            if view.is_float[vertex] and view.graph.successors(vertex):
+                yield node
+
+def _passes_on(view: View, vertex: int) -> bool:
+    """Whether a vertex hands a constant on unchanged: identities, borders of bodies, changes of shape."""
+    return view.op(vertex) in ("Identity", "Input", "If", "Loop", "Scan", "Unsqueeze", "Squeeze", "Reshape", "Expand", "Flatten")
+
+def _name(node: Node) -> str:
+    return node.label
+
+def _overflow(view: View, found: Found, node: Node, stats: Stats, readers: list[int]) -> None:
+    open_readers = [vertex for vertex in readers if not _is_bound(view, node, vertex)]
+    if not open_readers:
+        return
+    vertex = view.graph.vertex(node.outputs[0])
+    way = view.walk([vertex], lambda v: True, up=False, past=lambda v: view.op(v) in _MASK_WAY and not view.is_linear(v))
+    ends = [other for other in way if view.op(other) not in _MASK_WAY]
+    masks = any(view.op(other) in _MASK_ENDS for other in ends) and all(
+        view.op(other) in _MASK_ENDS or _is_bound(view, node, other) for other in ends
+    )
+    masks = masks and not any(view.is_returned(other) for other in (vertex, *way) if view.op(other) not in _MASK_ENDS)
+    if masks:
+        found.clamps[node] = _LIMITS[view.low][0] / 2 if view.low is float16 else math.inf
+        return
+    found.hold(
+        view,
+        open_readers,
+        "constant-overflow",
+        f"its constant {_name(node)!r} holds {_show(stats.largest)}, too large for {view.low}",
+        spreads=True,
+    )
+
+def _is_bound(view: View, node: Node, vertex: int) -> bool:
+    """Whether all a reader does with a constant is to bound other values by it."""
+    op = view.op(vertex)
+    if op not in _BOUNDS:
+        return False
+    slots = _BOUNDS[op]
+    if slots is None:
+        return True
+    number = view.node_of(vertex)
+    return all(view.source(view.operand(number, i)) is not node.outputs[0] for i in range(3) if i not in slots)
+
+def _underflow(view: View, found: Found, node: Node, stats: Stats, reader: int, normal: float) -> None:
+    op = view.op(reader)
+    if op in ("Add", "Sub", "Sum", "Max", "Clip", "Where", "Min") and stats.size == 1:
+        found.hold(
+            view, [reader], "epsilon", f"its constant {_name(node)!r} is {_show(stats.largest)}, which {view.low} cannot hold", spreads=True
+        )
+    elif _is_added(view, node, reader):
+        return
+    elif stats.largest < normal or (op in ("Div", "Reciprocal", "Pow", "Log") and stats.smallest < normal):
+        what = "at most " if stats.size > 1 else ""
+        number = stats.largest if stats.largest < normal else stats.smallest
+        why = f"its constant {_name(node)!r} holds {what}{_show(number)}, which loses its digits in {view.low}"
+        found.hold(view, [reader], "constant-vanishes", why, spreads=not view.is_linear(reader))
+
+
+def _is_added(view: View, node: Node, reader: int) -> bool:
+    """Whether a constant is only added to results that are not small for being so: a bias."""
+    op, number = view.op(reader), view.node_of(reader)
+    if op in ("Add", "Sub", "Sum", "Concat", "Max", "Min", "Where"):
+        return True
+    slots = _BIASES.get(op, ())
+    return bool(slots) and all(
+        i in slots for i, value in enumerate(view.nodes[number].inputs) if view.source(value) is node.outputs[0]
+    )
+
+def _scale(view: View, found: Found, node: Node, stats: Stats, reader: int) -> None:
+    """Products and quotients with a large or small factor. (A weight of a linear op is no factor.)"""
+    op = view.op(reader)
+    if op not in ("Mul", "Div") or not stats.largest:
+        return
+    number = view.node_of(reader)
+    divides = op == "Div" and view.source(view.operand(number, 1)) is node.outputs[0]
+    if op == "Div" and not divides:
+        return
+    if _FACTOR <= stats.largest < _LIMITS[float16][0] or stats.largest <= 1 / _FACTOR:
+        verb = "divides by" if divides else "multiplies by"
+        why = f"it {verb} {_name(node)!r}, {_show(stats.largest)}: ordinary values leave the range of {view.low}"
+        found.hold(view, [reader], "scale", why, spreads=True)
+
+def _show(number: float) -> str:
+    return f"{number:.6g}"
+
+CONSTANT_RULES = (find_bad_constants,)
+
+__all__ = ["CONSTANT_RULES", "LINEAR"]

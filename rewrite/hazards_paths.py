@@ -1,0 +1,203 @@
+"""Hazards of where a value goes: into a logarithm, a phase, an integer, a comparison, straight through, into a quantized op."""
+
+from collections.abc import Iterable
+
+from .hazards import Found
+from .typegraph import ALLOW, CLEAR, DENY, GRAY
+from .view import LINEAR, View
+
+#: Ops that tell magnitudes or powers, and what may stand between them and a logarithm.
+_MAGNITUDES = frozenset(["Pow", "Abs", "ReduceL2", "ReduceSumSquare", "Sqrt", "ReduceL1"])
+_BEFORE_LOG = frozenset(
+    [
+        *("Add", "Sub", "Mul", "Div", "Sum", "Max", "Min", "Clip", "Neg", "Reciprocal", "Where", "BatchNormalization"),
+        *("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "AveragePool", "Cast", "Input", "If", "Loop", "Scan"),
+        *("Reshape", "Transpose", "Unsqueeze", "Squeeze", "Flatten", "Identity", "Concat", "Split", "Slice", "Pad", "Gather"),
+        *_MAGNITUDES,
+    ]
+)
+_MOVES = frozenset(
+    ["Reshape", "Transpose", "Unsqueeze", "Squeeze", "Flatten", "Identity", "Concat", "Split", "Slice", "Pad", "Cast", "Gather"]
+)
+#: Weights of a spectrum's linear ops that count: so many bytes, and so much of the model.
+_HEAVY_BYTES = 1 << 16
+_HEAVY_SHARE = 0.1
+_ACTIVATIONS = frozenset(["Relu", "LeakyRelu", "PRelu", "Elu", "Gelu", "Swish", "HardSwish", "Mish", "Softplus", "Selu", "Celu"])
+#: A linear op that adds up at most so many products is arithmetic on its operands, such as a position times a frequency.
+_SHALLOW = 16
+_INTEGERS = ("int", "uint")
+
+
+def find_logarithms(view: View, found: Found) -> None:
+    """What reaches a logarithm, back to the linear ops it comes from.
+
+    Where magnitudes or powers are told on the way, it is a spectrum: the linear ops before it stay float32 all the way from
+    the input. They do not if their weights are much of the model, unless the spectrum is measured by its own extremes.
+    """
+    for i in view.with_op("Log", "ReduceLogSum"):
+        vertex = view.graph.vertex(view.nodes[i].outputs[0])
+        if not view.is_float[vertex]:
+            continue
+        way = _before_log(view, found, [vertex])
+        linear = {other for other in way if view.is_linear(other)}
+        for other in list(linear):  # a filter bank after the spectrum
+            behind = _before_log(view, found, [other])
+            if any(_tells_magnitude(view, item) for item in behind):
+                way += behind
+                linear.update(item for item in behind if view.is_linear(item))
+        if any(_tells_magnitude(view, item) for item in way):
+            front = view.walk(linear, lambda v: not view.is_fixed(v) and (view.is_linear(v) or view.op(v) in _MOVES))
+            linear.update(front)
+            weight = view.constant_bytes({view.node_of(v) for v in linear})
+            if weight > max(_HEAVY_BYTES, _HEAVY_SHARE * view.constant_bytes()) and not _told_by_extremes(view, vertex):
+                way = [item for item in way if item not in linear]
+            else:
+                way += front
+        if way:
+            found.hold(view, [*way, vertex], "logarithm", f"it leads to the logarithm {view.nodes[i].label!r}", spreads=True)
+
+
+def _told_by_extremes(view: View, vertex: int) -> bool:
+    """Whether the smallest or largest of a logarithm's results scales all others."""
+    after = view.walk([vertex], lambda v: view.color[v] in (GRAY, CLEAR, DENY) and not view.is_linear(v), up=False)
+    return any(view.op(other) in ("ReduceMin", "ReduceMax") for other in after)
+
+
+def _before_log(view: View, found: Found, starts: Iterable[int]) -> list[int]:
+    def enter(vertex: int) -> bool:
+        return not view.is_fixed(vertex) and (
+            view.op(vertex) in _BEFORE_LOG or view.is_linear(vertex) or vertex in found.bounded
+        )
+
+    def past(vertex: int) -> bool:
+        return view.op(vertex) in _BEFORE_LOG and not view.is_linear(vertex) and vertex not in found.bounded
+
+    return view.walk(starts, enter, past=past)
+
+
+def _tells_magnitude(view: View, vertex: int) -> bool:
+    if view.op(vertex) == "Mul":
+        inputs = view.nodes[view.node_of(vertex)].inputs
+        return inputs[0] is inputs[1]
+    return view.op(vertex) in _MAGNITUDES
+
+
+def find_phases(view: View, found: Found) -> None:
+    """What goes into a sine or cosine, back to where it comes from; deep linear ops make no phases worth the cost."""
+    for i in view.with_op("Sin", "Cos", "Tan", "Mod"):
+        vertex = view.graph.vertex(view.nodes[i].outputs[0])
+        way = _upstream(view, found, [vertex], shallow=True)
+        found.hold(view, way, "phase", f"it leads to {view.ops[i]} {view.nodes[i].label!r}")
+
+
+def find_integers(view: View, found: Found) -> None:
+    """Floats that become integers, or that decide which elements are taken."""
+    for i, node in enumerate(view.nodes):
+        op = view.ops[i]
+        if op == "Cast":
+            target = node.types.get("T2")
+            if target is None or target.kind not in _INTEGERS or not view.is_float[view.graph.operand(i, 0)]:
+                continue
+            starts = [view.graph.operand(i, 0)]
+            why = f"it ends as an integer in {node.label!r}"
+        elif op in ("TopK", "ArgMax", "ArgMin", "NonMaxSuppression", "NonZero", "Unique", "com.microsoft:Unique"):
+            operands = [slot for slot, value in enumerate(node.inputs) if value is not None and value.dtype is not None]
+            starts = [v for slot in operands if view.is_float[v := view.graph.operand(i, slot)] or op == "NonMaxSuppression"]
+            why = f"{op} {node.label!r} chooses by it"
+        else:
+            continue
+        found.hold(view, _upstream(view, found, starts), "integer", why)
+
+
+def find_equalities(view: View, found: Found) -> None:
+    """Floats compared for equality."""
+    for i in view.with_op("Equal"):
+        vertex = view.graph.operand(i, 0)
+        if view.is_float[vertex]:
+            way = [vertex, *_upstream(view, found, [vertex])]
+            found.hold(view, way, "equality", f"it is compared for equality in {view.nodes[i].label!r}")
+
+
+def _upstream(view: View, found: Found, starts: Iterable[int], *, shallow: bool = False) -> list[int]:
+    """Return the arithmetic that leads to ``starts``: back to inputs, constants, linear ops and bounded results.
+
+    ``shallow``: pass through linear ops that add up few products, too.
+    """
+
+    def is_shallow(vertex: int) -> bool:
+        depth = view.depth(view.node_of(vertex)) if shallow and view.ops[view.node_of(vertex)] in LINEAR else None
+        return depth is not None and depth <= _SHALLOW
+
+    def enter(vertex: int) -> bool:
+        if view.is_fixed(vertex) or view.node_of(vertex) < 0:
+            return view.node_of(vertex) < 0
+        return is_shallow(vertex) if view.is_linear(vertex) else view.op(vertex) not in _ACTIVATIONS
+
+    return view.walk(starts, enter, past=lambda vertex: vertex not in found.bounded)
+
+
+def find_counts(view: View, found: Found) -> None:
+    """Divisions by a number of elements that is counted when the model runs."""
+    for i in view.with_op("Div"):
+        source = view.source(view.operand(i, 1))
+        while source is not None and source.producer.op_type in ("Unsqueeze", "Squeeze", "Reshape", "Expand", "Cast"):
+            before = source.producer.inputs[0]
+            if source.producer.op_type == "Cast" and (before is None or before.dtype is None or before.dtype.kind not in _INTEGERS):
+                break
+            source = view.source(before)
+        if source is None or source.dtype is None or source.dtype.kind not in _INTEGERS:
+            continue
+        if source.producer.op_type in ("Input", "ReduceSum", "CumSum", "Size", "NonZero", "Range", "ArgMax", "TopK"):
+            vertex = view.graph.vertex(view.nodes[i].outputs[0])
+            found.hold(view, [vertex], "count", f"it divides by the count {source.name!r}", spreads=True)
+
+
+def find_pass_throughs(view: View, found: Found) -> None:
+    """Inputs and constants that reach a result of the model over ops that only move them: they come out bit by bit."""
+    graph = view.graph
+    main = graph.parts[0]
+    ends = [graph.result_vertex(i) for i, (part, _) in enumerate(graph.results) if part is main and not graph.processed[graph.result_vertex(i)]]
+    starts = [graph.vertex(value) for value in main.inputs]
+    starts += [graph.vertex(view.nodes[i].outputs[0]) for i in view.with_op("Initializer", "Constant")]
+
+    def moves(vertex: int) -> bool:
+        return view.color[vertex] == CLEAR and not view.is_linear(vertex)
+
+    backward = set(view.walk(ends, moves))
+    if not backward:
+        return
+    both = [vertex for vertex in view.walk(starts, lambda v: v in backward, up=False) if vertex in backward]
+    found.hold(view, both, "pass-through", "it hands an input or a constant on to a result, which stays exact")
+
+
+def find_quantized(view: View, found: Found) -> None:
+    """Ops that stand between DequantizeLinear and QuantizeLinear: runtimes replace the three by one on integers."""
+    starts = [view.graph.vertex(view.nodes[i].outputs[0]) for i in view.with_op("DequantizeLinear", "com.microsoft:DequantizeLinear")]
+    if not starts:
+        return
+    first = view.walk(starts, lambda v: view.color[v] == CLEAR, up=False)
+    for vertex in {other for start in (*starts, *first) for other in view.graph.successors(start)}:
+        if view.is_float[vertex] and view.color[vertex] in (ALLOW, GRAY, CLEAR, DENY):
+            found.hold(view, [vertex], "quantized", "it reads dequantized values")
+
+
+def find_attention_masks(view: View, found: Found) -> None:
+    """Additive masks of attention ops, which may be as low as the lowest float32."""
+    for i in view.with_op("Attention"):
+        value = view.operand(i, 3)
+        if value is not None and value.dtype is not None and value.dtype.kind == "float":
+            vertex = view.graph.operand(i, 3)
+            if vertex != view.graph.operand(i, 0):
+                found.hold(view, [vertex], "mask-operand", "it is an additive mask")
+
+
+PATH_RULES = (
+    find_quantized,
+    find_logarithms,
+    find_phases,
+    find_integers,
+    find_equalities,
+    find_counts,
+    find_attention_masks,
+    find_pass_throughs,
+)
