@@ -309,6 +309,7 @@ def _convert_model(model: Graph, scope: _Scope) -> BodyReport:
     report.frozen = lambda node: reasons.get(node, "")
     overrides = {nodes[i]: color for i, color in colors.items()}
     report.painting = decide(model, scope.policy, scope.lists, overrides, reasons)
+    report.labels = {node: node.label for node in nodes if not node.name}
     report.applied = carry_out(report.painting, scope.low)
     return report
 

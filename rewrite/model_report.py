@@ -29,12 +29,12 @@ def lines(report: "RewriteReport") -> Iterator[str]:
     found = _by_code(report)
     if found:
         yield "hazards   " + ", ".join(f"{code} {len(nodes)}" for code, nodes in found.items())
-        yield from (f"          {code}: {nodes[0][0]}, {nodes[0][1].why}" for code, nodes in found.items())
+        yield from (f"          {code}: {_name(report, nodes[0][0])}, {nodes[0][1].why}" for code, nodes in found.items())
     region = float_region(report)
     if region is not None and report.low:
         where, why = region
         yield (
-            f"float32   the largest region is {_plural(len(where.nodes), 'node')} at {where.nodes[0]}, "
+            f"float32   the largest region is {_plural(len(where.nodes), 'node')} at {_name(report, where.nodes[0])}, "
             f"{'held' if where.held == len(where.nodes) else f'{where.held} of them held'} by {why}"
         )
 
@@ -47,12 +47,14 @@ def facts(report: "RewriteReport") -> dict[str, Any]:
         "float": report.kept,
         "constants_stored": report.constants,
         "size": None if sizes is None else {"before": sizes[0], "after": sizes[1]},
-        "hazards": [{"code": hazard.code, "node": node.label, "why": hazard.why} for node, hazard in hazards(report)],
+        "hazards": [
+            {"code": hazard.code, "node": report.bodies[0].label(node), "why": hazard.why} for node, hazard in hazards(report)
+        ],
         "float_region": None
         if found is None
         else {
             "nodes": len(found[0].nodes),
-            "first": found[0].nodes[0].label,
+            "first": report.bodies[0].label(found[0].nodes[0]),
             "held": found[0].held,
             "why": found[1],
         },
@@ -91,7 +93,11 @@ def _why(report: "RewriteReport", body: "BodyReport", vertex: int) -> str:
     hazard = painting.facts.hazards.get(vertex)
     explainer = Explainer(painting, report.lists, report.target, report.device_type, body.frozen)
     reasons = (item.why for item in explainer.explain([number]) if item.key == graph.key(vertex))
-    return f"{node}: " + (hazard.why if hazard else next(reasons, "it keeps its types"))
+    return f"{_name(report, node)}: " + (hazard.why if hazard else next(reasons, "it keeps its types"))
+
+
+def _name(report: "RewriteReport", node: Node) -> str:
+    return f"{report.bodies[0].label(node)!r} ({node.op_type})"
 
 
 def _by_code(report: "RewriteReport") -> dict[str, list[tuple[Node, Hazard]]]:

@@ -20,7 +20,7 @@ class Region:
     Attributes:
         nodes: The nodes, in file order.
         origin: The vertex at which most of their reasons start.
-        held: How many of the nodes have a reason of the same kind, of the same op.
+        held: How many of the nodes have a reason of the same kind: the same hazard, or the same list and op.
     """
 
     nodes: list[Node]
@@ -75,7 +75,7 @@ def _main_origin(painting: Painting, members: list[int]) -> tuple[int, int]:
         start = _start(painting, vertex, inside, memory)
         hazard = painting.facts.hazards.get(start)
         node = graph.nodes[graph.owner[start]] if graph.owner[start] < len(graph.nodes) else None
-        kind = (painting.reason[start], hazard and hazard.code, node and node.op_type)
+        kind = hazard.code if hazard else (painting.reason[start], node and node.op_type)
         kinds[kind] += 1
         first.setdefault(kind, start)
     kind, held = kinds.most_common(1)[0]

@@ -31,6 +31,7 @@ class BodyReport:
         dropped_controls: Number of control inputs dropped because a data input says the same.
         frozen: Why a node may not be changed, or an empty string.
         skipped: Why the pass did not look at this body, or an empty string.
+        labels: What nodes without a name were called before: by their first result, which may have another name now.
     """
 
     name: str
@@ -41,6 +42,11 @@ class BodyReport:
     dropped_controls: int = 0
     frozen: Callable[[Node], str] = lambda node: ""
     skipped: str = ""
+    labels: dict[Node, str] = dataclasses.field(default_factory=dict)
+
+    def label(self, node: Node) -> str:
+        """Return what a node was called before the rewrite."""
+        return self.labels.get(node) or node.label
 
     @property
     def nodes(self) -> int:
@@ -139,15 +145,17 @@ class RewriteReport:
                 continue
             painting = body.painting
             nodes = body.graph.all_nodes() if painting is None else painting.typegraph.nodes
-            numbered = [(i, item) for i, item in enumerate(nodes) if node is None or node in (item.name, item.label)]
+            numbered = [(i, item) for i, item in enumerate(nodes) if node is None or node in (item.name, body.label(item))]
             found = found or bool(numbered)
             if painting is None:
                 for _, item in numbered:
                     for key in (key for key, dtype in item.types.items() if dtype is float32):
                         yield Explanation(item.label, item.op_type, key, "float32", False, "skipped", body.skipped)
-            else:
-                explainer = Explainer(painting, self.lists, self.target, self.device_type, body.frozen)
-                yield from explainer.explain(i for i, _ in numbered)
+                continue
+            explainer = Explainer(painting, self.lists, self.target, self.device_type, body.frozen)
+            for i, item in numbered:
+                for reason in explainer.explain([i]):
+                    yield dataclasses.replace(reason, node=body.labels[item]) if item in body.labels else reason
         if node is not None and not found:
             names = (item.label for body in self.bodies for part in body.graph.all_graphs() for item in part.all_nodes())
             raise GraphError(f"The graph has no node {node!r}.{did_you_mean(node, names)}")

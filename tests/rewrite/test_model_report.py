@@ -1,7 +1,10 @@
 """What a report says about an ONNX model: regions that stay float32, and hazards."""
 
+import re
+from pathlib import Path
+
 import ampgraph as ag
-from ampgraph.rewrite.hazards import Hazard
+from ampgraph.rewrite.hazards import KINDS, Hazard
 from ampgraph.rewrite.model_report import size
 from ampgraph.rewrite.regions import largest_float_region
 
@@ -75,3 +78,8 @@ def test_a_model_in_which_nothing_changes() -> None:
 def test_sizes_as_text() -> None:
     sizes = {0: "0 bytes", 1023: "1023 bytes", 1536: "1.5 KiB", 3 << 20: "3.0 MiB", 5 << 40: "5120.0 GiB"}
     assert {count: size(count) for count in sizes} == sizes
+
+
+def test_the_documentation_has_every_kind_of_hazard() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "onnx.md").read_text(encoding="utf-8")
+    assert dict(re.findall(r"^\| `([\w-]+)` \| (.*) \|$", page.split("## Hazards")[1], re.MULTILINE)) == KINDS
