@@ -75,11 +75,11 @@ def _main_origin(painting: Painting, members: list[int]) -> tuple[int, int]:
         start = _start(painting, vertex, inside, memory)
         hazard = painting.facts.hazards.get(start)
         node = graph.nodes[graph.owner[start]] if graph.owner[start] < len(graph.nodes) else None
-        kind = hazard.code if hazard else (painting.reason[start], node and node.op_type)
+        kind: object = hazard.code if hazard else (painting.reason[start], node and node.op_type)
         kinds[kind] += 1
         first.setdefault(kind, start)
-    kind, held = kinds.most_common(1)[0]
-    return first[kind], held
+    main, held = kinds.most_common(1)[0]
+    return first[main], held
 
 
 def _start(painting: Painting, vertex: int, inside: set[int], memory: dict[int, int]) -> int:

@@ -315,7 +315,7 @@ def test_demo(run: Run, tmp_path: Path) -> None:
     assert "f16" not in before
     assert re.search(r'%"attention/mixed": f16\S* = MatMul<T=f16>\(', after)
     assert "stored in float16" in summary
-    assert "norm1/square (Pow) T1: float32: " in why or "norm1/square (Pow) T: float32: " in why
+    assert re.search(r"^norm1/square \(Pow\) T1?: float32: ", why, re.MULTILINE)
     assert "stem (Conv) T: float16: Conv is on the AllowList" in why
     import onnx
     from onnx.reference import ReferenceEvaluator
@@ -327,7 +327,7 @@ def test_demo(run: Run, tmp_path: Path) -> None:
         "words": np.arange(16)[None],
         "mask": np.array([[1] * 10 + [0] * 6]),
     }
-    (scores,) = ReferenceEvaluator(model).run(None, feeds)
+    scores = np.asarray(next(iter(ReferenceEvaluator(model).run(None, feeds))))
     assert scores.sum() == pytest.approx(1, abs=1e-5)
     assert scores.std() > 0.01  # the weights are such that something comes out
 

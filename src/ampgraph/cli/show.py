@@ -100,7 +100,7 @@ def _show_stats(graph: "Graph", as_json: bool) -> None:
     }
     if graph.opsets:
         facts["bodies"] = len(parts) - 1 - functions
-        facts["initializers"] = sum(len(part.nodes) for part in parts) - len(nodes)
+        facts["initializers"] = sum(map(len, parts)) - len(nodes)
     if as_json:
         print_json({**facts, "ops": dict(ops.most_common()), "dtypes": dict(dtypes.most_common())})
         return
