@@ -9,7 +9,6 @@ PACKAGES := src graph lists rewrite
 SOURCES := $(shell find $(PACKAGES) -name __pycache__ -prune -o -print)
 # Further options of pytest, such as ARGS="-k parity".
 ARGS ?=
-DEMO_MODEL := examples/resnet50_train.pb.gz
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint format types package nightly bench clean
@@ -17,13 +16,12 @@ DEMO_MODEL := examples/resnet50_train.pb.gz
 help:  ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-demo: $(VENV)/.package  ## Rewrite the training graph of ResNet50 to float16 and say why
+demo: $(VENV)/.package  ## Rewrite a small ONNX model to float16 and say why
 	@mkdir -p out
-	$(BIN)/ampgraph rewrite $(DEMO_MODEL) -o out/resnet50_train.fp16.pb --report out/resnet50_train.json
-	@echo && echo "Why, for three of its nodes; without nodes, explain has a line for every op:"
-	$(BIN)/ampgraph explain $(DEMO_MODEL) \
-	    $(addprefix resnet50_1/,conv1_conv_1/convolution conv1_bn_1/batchnorm/mul_1 conv1_relu_1/Relu)
-	@echo && echo "The rewritten graph, and the reason for every node as JSON:" && ls -l out/resnet50_train.*
+	$(BIN)/ampgraph demo -o out/demo.onnx
+	@echo && echo "The same with any model:"
+	$(BIN)/ampgraph rewrite out/demo.onnx -o out/demo.fp16.onnx --report out/demo.json
+	@echo && echo "The model, the rewritten one, and the reason for every node as JSON:" && ls -l out/demo*
 
 test: $(VENV)/.test  ## Run the doctests and the tests, then list the groups that were not run, and why
 	$(BIN)/python -m pytest -q --doctest-modules --pyargs ampgraph tests $(ARGS)
@@ -49,8 +47,9 @@ package: $(VENV)/.dev  ## Build the sdist and the wheel, check them, install and
 	$(BIN)/check-wheel-contents dist/*.whl
 	rm -rf $(VENV)/oldest && $(call make-venv,$(VENV)/oldest)
 	$(VENV)/oldest/bin/python -m pip -qq --no-input install --constraint $(OLDEST) dist/*.whl
-	cd $(VENV)/oldest && bin/ampgraph rewrite $(CURDIR)/$(DEMO_MODEL) -o resnet50_train.fp16.pb > /dev/null
-	@ls -l dist $(VENV)/oldest/resnet50_train.fp16.pb
+	cd $(VENV)/oldest && bin/ampgraph rewrite $(CURDIR)/examples/resnet50_train.pb.gz -o resnet50_train.fp16.pb > /dev/null
+	cd $(VENV)/oldest && bin/ampgraph demo -o demo.onnx > /dev/null && bin/ampgraph rewrite demo.onnx -o demo.fp16.onnx > /dev/null
+	@ls -l dist $(VENV)/oldest/resnet50_train.fp16.pb $(VENV)/oldest/demo.fp16.onnx
 
 nightly: $(VENV)/.test  ## Test at length: many more random graphs, every golden of AMPGRAPH_GOLDENS
 	$(BIN)/python -m pytest -q --more-examples=50 $(ARGS)

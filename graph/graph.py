@@ -450,6 +450,31 @@ class Graph:
         if self._names is not None and self._names.get(node.name) is node:
             del self._names[node.name]
 
+    def remove_all(self, nodes: Iterable[Node]) -> None:
+        """Remove nodes that nothing but themselves uses any more, in one sweep over the graph.
+
+        Raises:
+            GraphError: As for :meth:`remove`; then no node is removed.
+        """
+        gone = set(nodes)
+        for node in gone:
+            if node not in self._nodes:
+                raise GraphError(f"Node {node} is not in graph {self.name!r}.")
+        for user in self._nodes:
+            if user not in gone:
+                for source in (*(value.producer for value in user.inputs if value is not None), *user.controls):
+                    if source in gone:
+                        raise GraphError(f"Node {source} cannot be removed: {user} still uses it. Redirect its users first.")
+        for value in self.outputs:
+            if value.producer in gone:
+                raise GraphError(f"Node {value.producer} cannot be removed: graph {self.name!r} returns one of its values.")
+        for node in gone:
+            del self._nodes[node]
+            if self._nx is not None:
+                self._nx.remove_node(node)
+            if self._names is not None and self._names.get(node.name) is node:
+                del self._names[node.name]
+
     def set_input(self, node: Node, slot: int, value: Value | None) -> None:
         """Make operand ``slot`` of ``node`` read ``value``.
 

@@ -81,13 +81,7 @@ def _print_block(lines: list[str], keyword: str, name: str, graph: Graph) -> Non
         attributes += f" capture [{', '.join(map(quote, graph.captures))}]"
     keyword = "graph" if keyword == "body" else keyword
     lines.append(f"{keyword} {word(name)}({', '.join(inputs)}){attributes} {{")
-    for node in graph.nodes:
-        results = ", ".join([f"{refs[value]}: {_type(value)}" for value in node.outputs])
-        operands = ", ".join(["_" if value is None else refs.get(value) or value_ref(value.name) for value in node.inputs])
-        inferred = node.outputs[0].name if node.domain in ("tf", "ampgraph") and node.outputs else ""
-        equals = " = " if results else ""
-        suffix = _suffix(node, inferred, control_ref)
-        lines.append(f"  {results}{equals}{_op(node)}{_types(node)}({operands}){suffix}")
+    lines += [f"  {_statement(node, refs, control_ref)}" for node in graph.nodes]
     if graph.outputs:
         names = list(graph.output_names) + [value.name for value in graph.outputs[len(graph.output_names) :]]
         returned = [
@@ -96,6 +90,20 @@ def _print_block(lines: list[str], keyword: str, name: str, graph: Graph) -> Non
         ]
         lines.append(f"  return {', '.join(returned)}")
     lines.append("}")
+
+
+def _statement(node: Node, refs: Mapping[Value, str], control_ref: Callable[[Node], str]) -> str:
+    results = ", ".join([f"{refs[value]}: {_type(value)}" for value in node.outputs])
+    operands = ", ".join(["_" if value is None else refs.get(value) or value_ref(value.name) for value in node.inputs])
+    inferred = node.outputs[0].name if node.domain in ("tf", "ampgraph") and node.outputs else ""
+    equals = " = " if results else ""
+    return f"{results}{equals}{_op(node)}{_types(node)}({operands}){_suffix(node, inferred, control_ref)}"
+
+
+def print_nodes(graph: Graph) -> dict[Node, str]:
+    """Return what stands for each node in the text form of its graph; with the bodies of If and Loop it has several lines."""
+    refs, control_ref = _value_refs(graph), _control_refs(graph)
+    return {node: _statement(node, refs, control_ref) for node in graph.nodes}
 
 
 def _value_refs(graph: Graph) -> dict[Value, str]:

@@ -42,6 +42,14 @@ MODES = {
     "torch_autocast_cpu": "torch_autocast_cpu",
     "onnx_float16": "onnx_float16",
     "onnx_bfloat16": "onnx_bfloat16",
+    "onnx_tensorrt_float16": "onnx_tensorrt_float16",
+    "onnx_tensorrt_bfloat16": "onnx_tensorrt_bfloat16",
+    "onnx_onnxruntime_float16": "onnx_onnxruntime_float16",
+    "onnx_onnxruntime_bfloat16": "onnx_onnxruntime_bfloat16",
+    "onnx_torch_autocast_float16": "onnx_torch_autocast_float16",
+    "onnx_torch_autocast_bfloat16": "onnx_torch_autocast_bfloat16",
+    "onnx_grappler_float16": "onnx_grappler_float16",
+    "onnx_grappler_bfloat16": "onnx_grappler_bfloat16",
 }
 
 #: Levels that change something. Any other string is the same as no level.
@@ -303,8 +311,9 @@ def _table(name: str) -> tuple[tuple[Entry, ...], Version, Version]:
     """Read a table and its bases: its entries, and the CUDA and cuDNN versions it is fixed to (empty: none)."""
     data = tomllib.loads((files("ampgraph.lists") / f"{name}.toml").read_text(encoding="utf-8"))
     entries: dict[str, Entry] = {}
-    if "base" in data:
-        entries.update((entry.op, entry) for entry in _table(data["base"])[0])
+    bases = data.get("base", [])
+    for base in [bases] if isinstance(bases, str) else bases:
+        entries.update((entry.op, entry) for entry in _table(base)[0])
     for list_name in [*(color.value for color in Color), "none"]:
         color = None if list_name == "none" else Color(list_name)
         for row in data.get(list_name, ()):

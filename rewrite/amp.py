@@ -170,6 +170,13 @@ class _Scope:
                     stack.append(found[name])
         return found
 
+    def returned(self, body: Graph) -> set[Node]:
+        """Return the nodes whose results a TensorFlow graph returns and which keep their dtype therefore."""
+        if body.is_function:
+            return set()
+        outputs = zip(body.outputs, body.output_names, strict=True)
+        return {value.producer for value, name in outputs if self.policy.keeps(name)}
+
     def frozen(self, body: Graph) -> dict[Node, str]:
         """Return the nodes of ``body`` that must not be changed, wherever they are placed, and why."""
         reasons: dict[Node, str] = {}
@@ -177,8 +184,7 @@ class _Scope:
         preserved = dict.fromkeys(body.attributes.get("preserved", ()), by_file)
         if not body.is_function:
             preserved.update(dict.fromkeys(self.policy.preserve, "the policy preserves it by name"))
-        if self.policy.keep_io and not body.is_function:
-            reasons.update((value.producer, "the graph returns it, and outputs keep their dtype") for value in body.outputs)
+        reasons.update((node, "the graph returns it, and outputs keep their dtype") for node in self.returned(body))
         for node in body.all_nodes():
             if node.op_type in _FEEDS:
                 reasons[node] = "it is an input, and inputs keep their dtype"
@@ -212,7 +218,12 @@ class _Scope:
                     what = "matches no op of this graph" if edit.op not in ops else "changes nothing: the op was there already"
                 notes.append(f"list edit {str(edit)!r} {what}")
         missing = (name for name in self.policy.preserve if not any(body.has_node(name) for body in bodies))
-        return notes + [f"preserved name {name!r} matches no node of this graph" for name in missing]
+        notes += [f"preserved name {name!r} matches no node of this graph" for name in missing]
+        if isinstance(self.policy.keep_io, tuple):
+            known = [*(value.name for value in bodies[0].inputs), *bodies[0].output_names]
+            strange = [name for name in self.policy.keep_io if name not in known]
+            notes += [f"{name!r} in keep_io is no input or output of this graph.{did_you_mean(name, known)}" for name in strange]
+        return notes
 
 
 def _called(graph: Graph) -> Iterable[str]:
@@ -249,7 +260,7 @@ def _convert_body(name: str, body: Graph, scope: _Scope, bodies: ListBodies, not
     results = {(body, i): False for i in range(len(body.outputs))} if body.is_function else {}
     typegraph = TypeGraph([body], scope.low, scope.device_type, scope.color_of, frozen, overrides, results)
     clusters = find_list_clusters(typegraph, bodies if scope.exact else None)
-    kept = {value.producer for value in body.outputs} if scope.policy.keep_io and not body.is_function else set()
+    kept = scope.returned(body)
     report.painting = painting = paint(
         typegraph,
         clusters,
@@ -298,6 +309,7 @@ def _convert_model(model: Graph, scope: _Scope) -> BodyReport:
     report.frozen = lambda node: reasons.get(node, "")
     overrides = {nodes[i]: color for i, color in colors.items()}
     report.painting = decide(model, scope.policy, scope.lists, overrides, reasons)
+    report.labels = {node: node.label for node in nodes if not node.name}
     report.applied = carry_out(report.painting, scope.low)
     return report
 

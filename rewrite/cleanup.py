@@ -44,6 +44,5 @@ def drop_needless_casts(graph: Graph, added: list[Node], kept: Collection[Node])
                 graph.set_input(node, slot, instead[value])
     graph.outputs = [instead.get(value, value) for value in graph.outputs]
     waited_for = {source for node in graph.nodes for source in node.controls}
-    for node in dropped - waited_for:
-        graph.remove(node)
+    graph.remove_all(dropped - waited_for)
     return [node for node in added if node not in dropped]

@@ -13,11 +13,11 @@ from ..graph.errors import GraphError, PolicyError, did_you_mean
 from ..lists import LEVELS, Color, Edit, OpLists, read_environment
 from .target import Target
 
-PRESETS = ("safe", "grappler", "torch-autocast")
+PRESETS = ("safe", "tensorrt", "onnxruntime", "grappler", "torch-autocast")
 
 _GRAPPLER_MODES = {("gpu", "float16"): "cuda_fp16", ("cpu", "bfloat16"): "onednn_bf16", ("cpu", "float16"): "cpu_fp16"}
 _TUPLES = ("ops", "nodes", "preserve")
-_BOOLEANS = ("keep_io", "ignore_performance", "simulate_gpu", "emulate_fp16")
+_BOOLEANS = ("ignore_performance", "simulate_gpu", "emulate_fp16")
 _ITEM = re.compile(r'\s*([^=,"]*)=\s*("(?:[^"\\]|\\.)*"|[^,"]*)\s*(,|\Z)')
 
 
@@ -66,13 +66,16 @@ class Policy:
     """What to rewrite, for what, and how carefully.
 
     The text form, printed by ``str`` and read by :meth:`parse`, is a line ``preset=safe,dtype=float16,…``; a value with a
-    comma stands in double quotes, the keys of lists (``ops``, ``nodes``, ``preserve``) are repeated.
+    comma stands in double quotes, the keys of lists (``ops``, ``nodes``, ``preserve``) are repeated, and so is ``keep_io``
+    with names, which always stand in double quotes.
 
     Attributes:
-        preset: ``"safe"``, ``"grappler"`` (decisions equal to TensorFlow's) or ``"torch-autocast"``.
+        preset: ``"safe"``, ``"grappler"`` (decisions equal to TensorFlow's) or ``"torch-autocast"``; for ONNX models also
+            ``"tensorrt"`` and ``"onnxruntime"``, which for TensorFlow graphs are the same as ``"safe"``.
         dtype: ``"float16"`` or ``"bfloat16"``.
         target: A :class:`Target` or its text form.
-        keep_io: Whether outputs of the graph keep their types; inputs always do.
+        keep_io: Whether inputs and outputs of the graph keep their dtypes; or the names of those that do. Inputs of
+            TensorFlow graphs always keep theirs.
         ops: Changes of the op lists: ``"gray:+Sin"``, ``"gray:-Softmax"``, ``"Softmax=deny"``.
         nodes: Lists for single nodes, ``"PATTERN=deny"`` (or allow, gray, clear, none); the pattern is a regular
             expression that matches the whole node name; the last match holds.
@@ -97,7 +100,7 @@ class Policy:
     preset: str = "safe"
     dtype: str = "float16"
     target: Target | str = "gpu"
-    keep_io: bool = True
+    keep_io: bool | Collection[str] = True
     ops: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
     preserve: tuple[str, ...] = ()
@@ -134,6 +137,7 @@ class Policy:
                 raise PolicyError(f"Field {name!r} of a policy is a list of strings. Received: {value!r}")
         normal = {
             "dtype": dtype.name,
+            "keep_io": _kept_names(self.keep_io),
             "level": level,
             "target": Target.parse(self.target),
             "ops": tuple(str(Edit.parse(text)) for text in self.ops),
@@ -160,14 +164,14 @@ class Policy:
 
     @property
     def mode(self) -> str:
-        """The table of op lists: a key of :data:`~ampgraph.lists.MODES`.
+        """The table of op lists for TensorFlow graphs: a key of :data:`~ampgraph.lists.MODES`.
 
         Raises:
             PolicyError: If preset ``grappler`` has no mode for this target and dtype.
         """
         if self.preset == "torch-autocast":
             return "torch_autocast_cuda" if self.device_type == "gpu" else "torch_autocast_cpu"
-        if self.preset == "safe":
+        if self.preset != "grappler":
             return "cuda_fp16"
         mode = _GRAPPLER_MODES.get((self.device_type, self.dtype))
         if mode is None:
@@ -179,8 +183,19 @@ class Policy:
         return mode
 
     @property
+    def onnx_mode(self) -> str:
+        """The table of op lists for ONNX models: a key of :data:`~ampgraph.lists.MODES`."""
+        preset = "" if self.preset == "safe" else f"{self.preset.replace('-', '_')}_"
+        return f"onnx_{preset}{self.dtype}"
+
+    @property
+    def hazards(self) -> bool:
+        """Whether to look for what op lists cannot see, such as constants out of range (:mod:`~ampgraph.rewrite.hazards`)."""
+        return self.preset not in ("grappler", "torch-autocast")
+
+    @property
     def emulates(self) -> bool:
-        """Whether types stay float32 and casts emulate the rounding, as Grappler does for float16 on CPUs."""
+        """Whether types of a TensorFlow graph stay float32 and casts emulate the rounding, as Grappler does for float16 on CPUs."""
         return self.mode == "cpu_fp16" and self.emulate_fp16
 
     @property
@@ -216,7 +231,7 @@ class Policy:
 
     def keeps(self, name: str) -> bool:
         """Whether the input or output of this name keeps its dtype."""
-        return self.keep_io
+        return name in self.keep_io if isinstance(self.keep_io, tuple) else bool(self.keep_io)
 
     def lists(self, *, onnx: bool = False) -> OpLists:
         """Return the op lists this policy asks for, those of TensorFlow or of ONNX.
@@ -225,8 +240,7 @@ class Policy:
             OpListError: If the changes leave an op on two lists, or the lists do not know the level.
         """
         versions = {"cuda": self.devices.cuda, "cudnn": self.devices.cudnn} if self.device_type == "gpu" else {}
-        mode = f"onnx_{self.dtype}" if onnx else self.mode
-        return OpLists.load(mode, level=self.level, overlays=self.ops, **versions)
+        return OpLists.load(self.onnx_mode if onnx else self.mode, level=self.level, overlays=self.ops, **versions)
 
     def overrides(self) -> NodeOverrides:
         """Return the node overrides, compiled; they remember which of them matched."""
@@ -236,7 +250,9 @@ class Policy:
         parts = []
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if field.name in _TUPLES:
+            if field.name == "keep_io" and isinstance(value, tuple):
+                parts += [f"keep_io={json.dumps(item)}" for item in value]
+            elif field.name in _TUPLES:
                 parts += [f"{field.name}={_quoted(item)}" for item in value]
             elif field.name in ("preset", "dtype", "target") or value != field.default:
                 text = str(value).lower() if isinstance(value, bool) else str(value)
@@ -258,7 +274,8 @@ class Policy:
             if found is None:
                 raise PolicyError(f'A policy is written key=value,key="value, quoted",… Cannot read {text[end:]!r} in {text!r}')
             name, value = found[1].strip(), found[2]
-            if value.startswith('"'):
+            quoted = value.startswith('"')
+            if quoted:
                 try:
                     value = json.loads(value)
                 except ValueError:
@@ -266,11 +283,11 @@ class Policy:
             else:
                 value = value.strip()
             _check_names([name], text)
-            if name in _TUPLES:
+            if name in _TUPLES or (name == "keep_io" and quoted and isinstance(fields.get(name, ()), tuple)):
                 fields[name] = (*fields.get(name, ()), value)
             elif name in fields:
                 raise PolicyError(f"Field {name!r} stands twice in a policy. Received: {text!r}")
-            elif name in _BOOLEANS:
+            elif name in (*_BOOLEANS, "keep_io"):
                 fields[name] = {"true": True, "false": False}.get(value, value)
             else:
                 fields[name] = value
@@ -330,6 +347,18 @@ class Policy:
             "ops": (*map(str, found.edits), *fields.get("ops", ())),
         }
         return cls(**given)
+
+
+def _kept_names(value: object) -> bool | tuple[str, ...]:
+    """Return the normal form of ``keep_io``: a bool, or names, each once."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) or not isinstance(value, Collection) or not all(isinstance(name, str) for name in value):
+        raise PolicyError(
+            "Field 'keep_io' of a policy is true, false, or a list of names of inputs and outputs (as text: "
+            f'keep_io="name",keep_io="other"). Received: {value!r}'
+        )
+    return tuple(dict.fromkeys(value)) or False
 
 
 def _check_names(names: Iterable[str], received: str) -> None:

@@ -8,11 +8,14 @@ from typing import Any
 from ..graph.dtypes import DType, float32
 from ..graph.errors import GraphError, did_you_mean
 from ..graph.graph import Graph, Node, Value
+from ..graph.schemas.ampgraph import is_op
 from ..lists import OpLists
 from .casts import Applied
 from .explain import Explainer, Explanation
 from .paint import Painting
 from .policy import Policy
+from .regions import float_nodes
+from .typegraph import CONSTANTS
 
 
 @dataclasses.dataclass
@@ -28,6 +31,7 @@ class BodyReport:
         dropped_controls: Number of control inputs dropped because a data input says the same.
         frozen: Why a node may not be changed, or an empty string.
         skipped: Why the pass did not look at this body, or an empty string.
+        labels: What nodes without a name were called before: by their first result, which may have another name now.
     """
 
     name: str
@@ -38,11 +42,22 @@ class BodyReport:
     dropped_controls: int = 0
     frozen: Callable[[Node], str] = lambda node: ""
     skipped: str = ""
+    labels: dict[Node, str] = dataclasses.field(default_factory=dict)
+
+    def label(self, node: Node) -> str:
+        """Return what a node was called before the rewrite."""
+        return self.labels.get(node) or node.label
 
     @property
     def nodes(self) -> int:
         """Number of nodes before: those that were looked at, or all of a body that was skipped."""
-        return len(self.graph) if self.painting is None else len(self.painting.typegraph.nodes) - len(self.graph.inputs)
+        nodes = self.graph.nodes if self.painting is None else self.painting.typegraph.nodes
+        return sum(map(is_op, nodes))
+
+    @property
+    def low(self) -> list[Node]:
+        """Nodes that now compute at least one type in the low dtype; constants of ONNX models do not compute."""
+        return [node for node in self.applied.changed if node.domain or node.op_type not in CONSTANTS]
 
     @property
     def modified(self) -> bool:
@@ -60,12 +75,14 @@ class RewriteReport:
         bodies: The main graph first, then the function bodies.
         notes: Sentences about the whole rewrite: why nothing was done, where the result differs from Grappler's,
             overrides that matched nothing.
+        file_bytes: Bytes of the files before and after, data files included, where somebody wrote them.
     """
 
     policy: Policy
     lists: OpLists
     bodies: list[BodyReport] = dataclasses.field(default_factory=list)
     notes: list[str] = dataclasses.field(default_factory=list)
+    file_bytes: tuple[int, int] | None = None
 
     @property
     def target(self) -> DType:
@@ -90,7 +107,22 @@ class RewriteReport:
     @property
     def low(self) -> int:
         """Number of nodes that now compute at least one type in the low dtype."""
-        return sum(len(body.applied.changed) for body in self.bodies)
+        return sum(len(body.low) for body in self.bodies)
+
+    @property
+    def kept(self) -> int:
+        """Number of nodes that compute in float32 only."""
+        return sum(len(float_nodes(body.painting)) for body in self.bodies if body.painting is not None)
+
+    @property
+    def constants(self) -> int:
+        """Number of constants of an ONNX model that are now stored in the low dtype."""
+        return sum(len(body.applied.stored) for body in self.bodies)
+
+    @property
+    def is_onnx(self) -> bool:
+        """Whether what was rewritten is an ONNX model."""
+        return bool(self.bodies and self.bodies[0].graph.opsets)
 
     @property
     def nodes(self) -> int:
@@ -101,7 +133,7 @@ class RewriteReport:
         """Explain every float32 type of every node, or of the nodes called ``node``.
 
         Args:
-            node: Node name; all nodes when None.
+            node: Node name, or that of its first result where it has none; all nodes when None.
             function: Only this function's body (empty string: the main graph).
 
         Raises:
@@ -113,21 +145,26 @@ class RewriteReport:
                 continue
             painting = body.painting
             nodes = body.graph.all_nodes() if painting is None else painting.typegraph.nodes
-            numbered = [(i, item) for i, item in enumerate(nodes) if node is None or item.name == node]
+            numbered = [(i, item) for i, item in enumerate(nodes) if node is None or node in (item.name, body.label(item))]
             found = found or bool(numbered)
             if painting is None:
                 for _, item in numbered:
                     for key in (key for key, dtype in item.types.items() if dtype is float32):
                         yield Explanation(item.label, item.op_type, key, "float32", False, "skipped", body.skipped)
-            else:
-                explainer = Explainer(painting, self.lists, self.target, self.device_type, body.frozen)
-                yield from explainer.explain(i for i, _ in numbered)
+                continue
+            explainer = Explainer(painting, self.lists, self.target, self.device_type, body.frozen)
+            for i, item in numbered:
+                for reason in explainer.explain([i]):
+                    yield dataclasses.replace(reason, node=body.labels[item]) if item in body.labels else reason
         if node is not None and not found:
-            names = (item.name for body in self.bodies for item in body.graph.all_nodes())
+            names = (item.label for body in self.bodies for part in body.graph.all_graphs() for item in part.all_nodes())
             raise GraphError(f"The graph has no node {node!r}.{did_you_mean(node, names)}")
 
     def by_op(self) -> list[tuple[str, int, int]]:
-        """Return (op type, types now low, types still float32) per op type, most low ones first."""
+        """Return (op type, types now low, types still float32) per op type, most low ones first.
+
+        Constants and inputs of an ONNX model are left out.
+        """
         low: collections.Counter[str] = collections.Counter()
         kept: collections.Counter[str] = collections.Counter()
         for body in self.bodies:
@@ -136,8 +173,10 @@ class RewriteReport:
             graph = body.painting.typegraph
             for vertex in range(graph.first[-1]):
                 if graph.is_float[vertex] and isinstance(graph.key(vertex), str):
-                    counter = low if body.painting.allow[vertex] else kept
-                    counter[graph.nodes[graph.owner[vertex]].op_type] += 1
+                    node = graph.nodes[graph.owner[vertex]]
+                    if not body.graph.opsets or (is_op(node) and node.op_type not in CONSTANTS):
+                        counter = low if body.painting.allow[vertex] else kept
+                        counter[node.op_type] += 1
         total = low + kept
         return [(op, low[op], kept[op]) for op in sorted(total, key=lambda op: (-low[op], -kept[op], op))]
 
@@ -163,6 +202,11 @@ class RewriteReport:
 
     def _summary(self) -> Iterator[str]:
         yield f"policy    {self.policy}"
+        if self.is_onnx:
+            from .model_report import lines
+
+            yield from lines(self)
+            return
         rows = self.by_op()
         low, kept = sum(row[1] for row in rows), sum(row[2] for row in rows)
         if self.policy.emulates:
@@ -187,9 +231,11 @@ class RewriteReport:
         upgraded = sum(len(body.upgraded) for body in self.bodies)
         if upgraded:
             yield f"upgraded  {upgraded} FusedBatchNorm ops to versions that keep their statistics in float32"
+        from .model_report import size
+
         saved, known, unknown = self.bytes_saved()
         if known > unknown:
-            what = f"memory    {_bytes(abs(saved))} {'less' if saved >= 0 else 'more'} for all results of a run, casts included"
+            what = f"memory    {size(abs(saved))} {'less' if saved >= 0 else 'more'} for all results of a run, casts included"
             yield what + (f" ({unknown} of {known + unknown} sizes unknown)" if unknown else "")
         if low and kept:
             yield f"types     {low} {self.target}, {kept} still float32"
@@ -212,6 +258,8 @@ class RewriteReport:
 
     def json(self) -> dict[str, Any]:
         """Return everything, every explanation included, as plain JSON data."""
+        from .model_report import facts
+
         saved, known, unknown = self.bytes_saved()
         return {
             "policy": str(self.policy),
@@ -224,6 +272,7 @@ class RewriteReport:
             "bytes_saved": saved if known else None,
             "values_of_known_size": known,
             "values_of_unknown_size": unknown,
+            **(facts(self) if self.is_onnx else {}),
             "notes": self.notes,
             "bodies": [
                 {
@@ -245,12 +294,3 @@ class RewriteReport:
 
 def _bits(value: Value) -> int:
     return 0 if value.dtype is None else value.dtype.bits
-
-
-def _bytes(count: int) -> str:
-    size = float(count)
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if size < 1024 or unit == "GiB":
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= 1024
-    raise AssertionError

@@ -16,7 +16,7 @@ from ..errors import FormatError
 from ..graph import Graph
 from ..types import Tensor
 from .onnx import MAX_BYTES, parse, write_model
-from .onnx_tensor import tensor_bytes, write_head, write_tensor
+from .onnx_tensor import External, tensor_bytes, write_head, write_tensor
 from .onnx_write import initializers_of, write_message
 
 #: Models whose constants take more bytes get a data file: what protobuf can hold, less room for all else.
@@ -80,6 +80,20 @@ def save_model(graph: Graph, path: Path, *, external_data: bool | None = None) -
     finally:
         for part in (model_part, data_part, note):
             part.unlink(missing_ok=True)
+
+
+def loaded_bytes(graph: Graph, path: Path) -> int:
+    """Return how many bytes the file ``path``, from which a model was loaded, and its data files have."""
+    mapped = {
+        id(source.data): len(source.data) for tensor in initializers_of(graph) if isinstance(source := tensor.source, External)
+    }
+    return path.stat().st_size + sum(mapped.values())
+
+
+def saved_bytes(path: Path) -> int:
+    """Return how many bytes a model written by :func:`save_model` and its data files have."""
+    target = Path(os.path.realpath(path))
+    return sum(file.stat().st_size for file in [target, *map(target.with_name, _data_files(target))])
 
 
 def serialize(model: Any) -> bytes:

@@ -57,17 +57,9 @@ _RANDOM = frozenset(
 @functools.cache
 def latest(domain: str) -> int:
     """Return the newest version of a domain that the installed ``onnx`` package defines; 0 if it knows no such domain."""
-    from onnx import defs
+    from onnx.onnx_cpp2py_export import defs
 
-    versions = [int(schema.since_version) for schema in _all_schemas() if schema.domain == domain]
-    return max(int(defs.onnx_opset_version()) if not domain else 0, *versions, 0)
-
-
-@functools.cache
-def _all_schemas() -> list[Any]:
-    from onnx import defs
-
-    return list(defs.get_all_schemas_with_history())
+    return int(defs.schema_version_map().get(domain, (0, 0))[1])
 
 
 @functools.cache

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ampgraph import find_dtype
+from ampgraph import find_dtype, load, save
+from ampgraph.cli.demo_model import demo_model
 from ampgraph.rewrite import RewriteResult
 
 from .modules import ROOT
@@ -63,11 +64,14 @@ def test_commands_print_what_the_readme_says(folder: Path) -> None:
 def test_python_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     namespace: dict[str, object] = {}
     blocks = _blocks("python")
-    assert len(blocks) == 2
+    assert len(blocks) == 3
+    save(demo_model(), "model.onnx")
     for block in blocks:
         exec(compile(block, "README.md", "exec"), namespace)
     printed = capsys.readouterr().out
-    assert printed.startswith("True policy")
+    assert printed.startswith("policy    preset=onnxruntime")
+    assert "\nTrue policy" in printed
+    assert [str(value.dtype) for value in load("model.fp16.onnx").outputs] == ["float32"]
     assert not IN_VAIN.search(printed), printed
     result = namespace["result"]
     assert isinstance(result, RewriteResult)

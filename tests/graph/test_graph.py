@@ -104,6 +104,34 @@ def test_remove_refuses_what_is_used() -> None:
     verify(graph)
 
 
+@pytest.mark.parametrize("view", [False, True])
+def test_remove_all_takes_nodes_that_only_each_other_use(view: bool) -> None:
+    graph = parse_graph(
+        """graph g(%x: f32) {
+          %a = tf.Identity(%x)
+          %b = tf.Neg(%a) control=["a"]
+          %c = tf.Neg(%b)
+          %y = tf.Relu(%x) control=["c"]
+          return %y
+        }"""
+    )
+    a, b, c, y = graph.nodes
+    if view:
+        assert b in graph.nx
+    for nodes, message in (([a], "'b' .Neg. still uses it"), ([a, b, c], "'y' .Relu. still uses it"), ([y], "returns one of")):
+        with pytest.raises(GraphError, match=message):
+            graph.remove_all(nodes)
+    with pytest.raises(GraphError, match="is not in graph 'g'"):
+        graph.remove_all([c, _small().node("r")])
+    assert list(graph.nodes) == [a, b, c, y]
+    graph.set_control(y, ())
+    graph.remove_all([b, a, c])
+    assert list(graph.nodes) == [y]
+    assert not graph.has_node("b")
+    assert set(graph.nx) == {y, *(value.producer for value in graph.inputs)}
+    verify(graph)
+
+
 def test_replacing_uses_redirects_readers_and_outputs_but_not_the_new_reader() -> None:
     graph = _small()
     relu = graph.value("r")

@@ -158,3 +158,68 @@ def test_an_op_of_a_domain_can_be_moved() -> None:
     assert Edit.parse("com.microsoft:Gelu=none") == Edit("com.microsoft:Gelu", None, "=")
     with pytest.raises(OpListError, match=r"written 'gray:\+Op' \(add\).*Received: 'gray:Gelu=deny'"):
         Edit.parse("gray:Gelu=deny")
+
+
+# ---- the other presets --------------------------------------------------------------------------------------------------
+
+PRESETS = ("tensorrt", "onnxruntime", "torch_autocast", "grappler")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("preset", PRESETS)
+def test_tables_of_presets_name_known_ops_once(preset: str, dtype: str) -> None:
+    base = OpLists.load(f"onnx_{dtype}")
+    for table in (f"onnx_{preset}_{dtype}", f"onnx_{preset}"):
+        path = files("ampgraph.lists") / f"{table}.toml"
+        if path.is_file():
+            rows = tomllib.loads(path.read_text(encoding="utf-8"))
+            listed = Counter(
+                op for name in ("allow", "deny", "gray", "clear", "none") for row in rows.get(name, ()) for op in row["ops"]
+            )
+            assert [op for op, count in listed.items() if count > 1] == []
+            assert [op for op in listed if base.why(op) == "on no list"] == []
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_runtimes_change_what_they_say(dtype: str) -> None:
+    safe = OpLists.load(f"onnx_{dtype}")
+    tensorrt, onnxruntime = OpLists.load(f"onnx_tensorrt_{dtype}"), OpLists.load(f"onnx_onnxruntime_{dtype}")
+    assert tensorrt.allow - safe.allow == {"LSTM", "GRU", "RNN"}
+    # ONNX Runtime's own lists only take away.
+    for name in ("allow", "deny", "gray", "clear"):
+        assert getattr(onnxruntime, name) <= getattr(safe, name)
+        assert {
+            op for op in getattr(safe, name) - getattr(onnxruntime, name) if "ONNX Runtime" not in onnxruntime.why(op)
+        } == set()
+    # Types of kernels in onnxruntime's documentation: none of these ops has one for bfloat16, all but the last for float16.
+    for op in ("ConvTranspose", "Einsum", "Resize", "MaxPool", "ReduceMean", "Clip", "Pad", "LeakyRelu", "DeformConv"):
+        assert (onnxruntime.list_of(op) is None) == (dtype == "bfloat16" or op == "DeformConv"), op
+    for op in ("MatMul", "Gemm", "Add", "Mul", "Softmax", "LayerNormalization", "Gelu", "Transpose", "Slice", "Where"):
+        assert onnxruntime.list_of(op) is safe.list_of(op) is not None, op
+
+
+def test_grappler_tables_are_the_lists_of_tensorflow() -> None:
+    """Also for pairs of ops: a mean over the image is TensorFlow's Mean."""
+    more = {"BiasAdd": "Gemm", "Mean": "GlobalAveragePool", "Max": "GlobalMaxPool", "Reshape": "Flatten"}
+    pairs = [*SAME_AS_TENSORFLOW.items(), ("Mean", "ReduceMean"), ("Prod", "ReduceProd"), *more.items()]
+    for mode, table in (("cuda_fp16", "onnx_grappler_float16"), ("onednn_bf16", "onnx_grappler_bfloat16")):
+        theirs, ours = OpLists.load(mode), OpLists.load(table)
+        places = {op: theirs.list_of(name) for name, op in pairs} | {"Gemm": Color.ALLOW}
+        assert {op: color for color, op, _ in ours} == {op: color for op, color in places.items() if color is not None}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_torch_autocast_follows_the_rules_of_torch(dtype: str) -> None:
+    """The three lists of torch's autocast_mode, for the functions that have an op."""
+    lists = OpLists.load(f"onnx_torch_autocast_{dtype}")
+    assert {"Conv", "ConvTranspose", "MatMul", "Gemm", "Einsum", "PRelu", "LSTM", "GRU", "RNN", "Attention"} <= lists.allow
+    float32 = "Acos Asin Cosh Exp Log Pow Reciprocal Sinh Tan Softplus LayerNormalization GroupNormalization ReduceLogSumExp"
+    float32 += (
+        " Softmax LogSoftmax CumSum CumProd ReduceProd ReduceSum ReduceL1 ReduceL2 NegativeLogLikelihoodLoss Resize Upsample"
+    )
+    assert set(float32.split()) <= lists.deny
+    assert {"GridSample", "ScatterElements", "ScatterND", "ReduceMean", "Sin", "Cos"} <= lists.gray
+    # No rule in autocast: where preset safe has them.
+    safe = OpLists.load(f"onnx_{dtype}")
+    for op in ("Add", "Relu", "BatchNormalization", "Concat", "Sigmoid", "AveragePool"):
+        assert lists.list_of(op) is safe.list_of(op)

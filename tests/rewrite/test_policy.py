@@ -46,7 +46,7 @@ policies = st.builds(
     preset=st.sampled_from([preset for preset in PRESETS if preset != "grappler"]),
     dtype=st.sampled_from(["float16", "bfloat16"]),
     target=st.sampled_from(["gpu", "cpu", "gpu/cpu", "cpu/gpu:6.0;cpu,name=/CPU:7"]),
-    keep_io=st.booleans(),
+    keep_io=st.booleans() | texts.filter(bool).map(lambda names: tuple(dict.fromkeys(names))),
     ops=st.lists(st.tuples(st.text("Aa b,\"\\\n'", min_size=1), listed).map("=".join), max_size=3).map(tuple),
     nodes=st.lists(st.tuples(st.text().map(re.escape), listed).map("=".join), max_size=3).map(tuple),
     preserve=texts,
@@ -83,12 +83,17 @@ def test_text_form() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("preset=save", "There is no preset 'save': there are safe, grappler, torch-autocast. Did you mean 'safe'?"),
+        (
+            "preset=save",
+            "There is no preset 'save': there are safe, tensorrt, onnxruntime, grappler, torch-autocast. Did you mean 'safe'?",
+        ),
         ("dtype=float8", "A policy needs dtype float16 or bfloat16. Unknown dtype 'float8'"),
         ("dtype=float32", "A policy needs dtype float16 or bfloat16. Received: 'float32'"),
         ("traget=gpu", "A policy has no field 'traget'. Did you mean 'target'?"),
         ("level=TENSOR_CORE", "There is no level 'TENSOR_CORE': there are TREAT_INFER_AS_DENY,"),
-        ("keep_io=yes", "Field 'keep_io' of a policy is true or false. Received: 'yes'"),
+        ("keep_io=yes", "Field 'keep_io' of a policy is true, false, or a list of names of inputs and outputs"),
+        ("keep_io=true,keep_io=false", "Field 'keep_io' stands twice in a policy"),
+        ('keep_io=true,keep_io="y"', "Field 'keep_io' stands twice in a policy"),
         ("dtype=float16,dtype=float16", "Field 'dtype' stands twice in a policy"),
         ("dtype", "A policy is written key=value"),
         ('preset="safe', "A policy is written key=value"),
@@ -119,7 +124,8 @@ def test_bad_text(text: str, message: str) -> None:
         ('ops = "Softmax=deny"', "Field 'ops' of a policy is a list of strings"),
         ("preserve = [1]", "Field 'preserve' of a policy is a list of strings"),
         ("preserve = 1", "Field 'preserve' of a policy is a list of strings"),
-        ("keep_io = 1", "Field 'keep_io' of a policy is true or false. Received: 1"),
+        ("keep_io = 1", 'keep_io="name",keep_io="other"). Received: 1'),
+        ('keep_io = "y"', "Received: 'y'"),
     ],
 )
 def test_bad_toml(text: str, message: str) -> None:
@@ -146,12 +152,46 @@ def test_bad_arguments() -> None:
         ("preset=grappler,target=cpu,emulate_fp16=false", "cpu_fp16", False),
         ("preset=torch-autocast,dtype=bfloat16", "torch_autocast_cuda", False),
         ("preset=torch-autocast,target=cpu", "torch_autocast_cpu", False),
+        ("preset=tensorrt", "cuda_fp16", False),
+        ("preset=onnxruntime,dtype=bfloat16", "cuda_fp16", False),
     ],
 )
 def test_mode(text: str, mode: str, emulates: bool) -> None:
     policy = Policy.parse(text)
     assert (policy.mode, policy.lists().mode, policy.emulates) == (mode, mode, emulates)
     assert Policy(dtype="bf16").low is bfloat16
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "hazards"),
+    [
+        ("", "onnx_float16", True),
+        ("target=cpu,dtype=bfloat16", "onnx_bfloat16", True),
+        ("preset=tensorrt", "onnx_tensorrt_float16", True),
+        ("preset=tensorrt,dtype=bfloat16", "onnx_tensorrt_bfloat16", True),
+        ("preset=onnxruntime", "onnx_onnxruntime_float16", True),
+        ("preset=onnxruntime,dtype=bfloat16", "onnx_onnxruntime_bfloat16", True),
+        ("preset=torch-autocast", "onnx_torch_autocast_float16", False),
+        ("preset=torch-autocast,dtype=bfloat16,target=cpu", "onnx_torch_autocast_bfloat16", False),
+        ("preset=grappler", "onnx_grappler_float16", False),
+        ("preset=grappler,target=cpu", "onnx_grappler_float16", False),
+        ("preset=grappler,target=cpu,dtype=bfloat16", "onnx_grappler_bfloat16", False),
+    ],
+)
+def test_onnx_mode(text: str, mode: str, hazards: bool) -> None:
+    policy = Policy.parse(text)
+    assert (policy.onnx_mode, policy.lists(onnx=True).mode, policy.hazards) == (mode, mode, hazards)
+
+
+def test_keep_io_takes_names() -> None:
+    policy = Policy(keep_io=["logits", "true", "logits"])
+    assert policy.keep_io == ("logits", "true")
+    assert (policy.keeps("logits"), policy.keeps("boxes")) == (True, False)
+    assert str(policy).endswith(',keep_io="logits",keep_io="true"')
+    assert Policy.parse('keep_io="true"') == Policy(keep_io=("true",)) != Policy.parse("keep_io=true") == Policy()
+    assert Policy(keep_io=()) == Policy(keep_io=False)
+    with pytest.raises(PolicyError, match="Received: 'logits'"):
+        Policy(keep_io="logits")
 
 
 def test_lists_follow_versions_level_and_edits() -> None:

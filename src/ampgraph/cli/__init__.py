@@ -26,8 +26,8 @@ from ampgraph.cli.verify import verify
 def program() -> None:
     """Automatic mixed precision for dataflow graphs.
 
-    A float32 graph goes in (GraphDef .pb or .pbtxt, SavedModel folder, .json, .txt; also .gz); the graph that comes out
-    computes in float16 or bfloat16 what is safe there, and every decision can be explained.
+    A float32 model goes in (ONNX; TensorFlow's GraphDef or SavedModel; .json, .txt); the one that comes out computes in
+    float16 or bfloat16 what is safe there, and every decision can be explained.
     """
 
 

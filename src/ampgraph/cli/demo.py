@@ -1,33 +1,37 @@
-"""``ampgraph demo``: a small graph before and after, and why."""
+"""``ampgraph demo``: a small model before and after, and why."""
 
 import click
 
+from ampgraph.cli.excerpt import excerpt
 from ampgraph.cli.output import print_text
 from ampgraph.cli.program import Command
 
-_GRAPH = """
-graph demo() {
-  %x: f32[32,64] = tf.Placeholder<dtype=f32>() {shape=shape[32,64]}
-  %w: f32[64,64] = tf.Placeholder<dtype=f32>() {shape=shape[64,64]}
-  %h: f32[32,64] = tf.MatMul<T=f32>(%x, %w)
-  %relu: f32[32,64] = tf.Relu<T=f32>(%h)
-  %logits: f32[32,64] = tf.MatMul<T=f32>(%relu, %w)
-  %exp: f32[32,64] = tf.Exp<T=f32>(%logits)
-  %y: f32[32,64] = tf.Tanh<T=f32>(%exp)
-  %out: f32[32,64] = tf.Identity<T=f32>(%y)
-  return %out
-}
-"""
+#: What is shown of the graph, and the nodes whose reasons are.
+_CENTER, _DEPTH = "attention/masked", 2
+_NODES = ("stem", "embedding", "attention/query", "attention/masked", "mask/weighted", "norm1/square", "norm1/center", "scores")
 
 
 @click.command(cls=Command)
-def demo() -> None:
-    """Rewrite a small built-in graph and print why."""
-    from ampgraph.graph.text import parse_graph
+@click.option("-o", "--out", metavar="OUT", help="Also write the float32 model to this file, to try the other commands on.")
+def demo(out: str | None) -> None:
+    """Rewrite a small built-in ONNX model and print why.
+
+    \b
+    ampgraph demo -o model.onnx
+    ampgraph rewrite model.onnx -o model.fp16.onnx
+    """
+    from ampgraph.cli.demo_model import demo_model
+    from ampgraph.cli.streams import check_out
+    from ampgraph.graph.formats.files import save
     from ampgraph.rewrite import auto_mixed_precision
 
-    graph = parse_graph(_GRAPH)
+    check_out(out)
+    graph = demo_model()
+    if out is not None:
+        save(graph, out)
     result = auto_mixed_precision(graph)
-    for title, text in (("before", str(graph)), ("after", str(result.graph))):
-        print_text(f"// {title}\n{text}\n")
-    print_text("// why\n" + "\n".join(map(str, result.report.explain())))
+    for title, model in (("before", graph), ("after", result.graph)):
+        print_text(f"// {title}, around {_CENTER}\n{excerpt(model, model.node(_CENTER), _DEPTH)}\n")
+    print_text("// summary\n" + result.report.text() + "\n")
+    reasons = {item.node: item for item in result.report.explain() if item.node in _NODES}
+    print_text("// why\n" + "\n".join(str(reasons[name]) for name in _NODES if name in reasons))

@@ -17,10 +17,14 @@ _NEEDED = {
 }
 _OPTIONAL = {
     "tensorflow": ("tensorflow", "tensorflow-cpu", "tensorflow-intel"),
+    "onnxruntime": ("onnxruntime", "onnxruntime-gpu"),
+    "tensorrt": ("tensorrt", "tensorrt-cu12", "tensorrt-cu13"),
     "cupy": ("cupy", "cupy-cuda12x", "cupy-cuda13x", "cupy-cuda11x"),
 }
 _USES = {
     "tensorflow": "not used; files are read and written without it",
+    "onnxruntime": "not used; runs what was rewritten (--preset onnxruntime)",
+    "tensorrt": "not used; builds engines of what was rewritten (--preset tensorrt)",
     "cupy": "not used; graphs are rewritten here, not run",
     "dot": "`ampgraph dump --format svg`",
     "GPU": "not used; say what to rewrite for with --target",

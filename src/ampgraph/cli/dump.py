@@ -6,7 +6,7 @@ from ampgraph.cli.excerpt import excerpt
 from ampgraph.cli.options import Settings, rewrite_graph, rewrite_options
 from ampgraph.cli.output import progress
 from ampgraph.cli.program import Command
-from ampgraph.cli.streams import Source, check_out, find_bodies, find_function, source_options, write_data
+from ampgraph.cli.streams import Source, check_out, find_bodies, find_function, find_node, source_options, write_data
 
 _FORMATS = ("text", "json", "dot", "svg", "pb", "pbtxt", "onnx")
 _PARTS = ("text", "dot", "svg")
@@ -54,7 +54,9 @@ def dump(
         graph = rewrite_graph(graph, policy).graph
     if around is not None:
         graph = find_bodies(graph, around, function)[0]
-        graph = excerpt(graph, graph.node(around), depth)
+        center = find_node(graph, around)
+        assert center is not None
+        graph = excerpt(graph, center, depth)
     elif function is not None:
         graph = find_function(graph, function)
     with progress(f"writing {format}"):

@@ -15,7 +15,7 @@ def excerpt(graph: "Graph", center: "Node", depth: int) -> "Graph":
     from ampgraph.graph import Graph, Node, Value
 
     near = _near(center, depth)
-    part = Graph(graph.name)
+    part = Graph(graph.name, opsets=dict(graph.opsets))
     values: dict[Value, Value] = {}
     copies: dict[Node, Node] = {}
     for node in graph.all_nodes():

@@ -80,12 +80,12 @@ def _compile(match: str | None) -> "re.Pattern[str] | None":
 
 def _wanted(graph: "Graph", nodes: tuple[str, ...], pattern: "re.Pattern[str] | None", function: str | None) -> "set[str] | None":
     """Return the names of the nodes to explain; None = all."""
-    bodies = [graph, *graph.functions.values()] if function is None else [find_function(graph, function)]
+    bodies = graph.all_graphs() if function is None else [find_function(graph, function)]
     for node in nodes:
         find_bodies(graph, node, function)
     if pattern is None:
         return set(nodes) or None
-    matching = {item.name for body in bodies for item in body.all_nodes() if pattern.fullmatch(item.name)}
+    matching = {item.label for body in bodies for item in body.all_nodes() if pattern.fullmatch(item.label)}
     if not matching:
         raise ArgumentError(f"No node's whole name matches --match {pattern.pattern!r}. A part of a name needs .* around it.")
     return {*nodes, *matching}

@@ -9,9 +9,10 @@ from ampgraph.cli.program import Command
 
 @click.command(cls=Command)
 @click.argument("ops", nargs=-1, metavar="[OP]...")
+@click.option("--onnx", is_flag=True, help="The lists for ONNX models instead of TensorFlow graphs; domain:Op for vendors' ops.")
 @list_options
 @click.option("--json", "as_json", is_flag=True, help="Print the lists as JSON.")
-def lists(ops: tuple[str, ...], settings: Settings, as_json: bool) -> None:
+def lists(ops: tuple[str, ...], onnx: bool, settings: Settings, as_json: bool) -> None:
     """Print the op lists, or where each OP stands.
 
     The lists are those that `ampgraph rewrite` would use with the same options.
@@ -20,7 +21,7 @@ def lists(ops: tuple[str, ...], settings: Settings, as_json: bool) -> None:
     from ampgraph.graph.schemas.tf import op_types
 
     policy = settings.policy()
-    found = policy.lists()
+    found = policy.lists(onnx=onnx)
     known = {op: (color.title, why) for color, op, why in found}
     rows = [(op, *known.get(op, ("-", found.why(op)))) for op in ops] or [(op, *place) for op, place in known.items()]
     if as_json:
@@ -40,7 +41,8 @@ def lists(ops: tuple[str, ...], settings: Settings, as_json: bool) -> None:
     for edit in found.ineffective:
         note(f"edit {str(edit)!r} changes nothing")
     print_table(("op", "list", "why"), rows)
-    vocabulary = {*known, *op_types()}
+    vocabulary = {*known, *(() if onnx else op_types())}
     for op, _, why in rows:
         if why == "on no list" and op not in vocabulary:
-            note(f"{op!r} is not a TensorFlow op.{did_you_mean(op, vocabulary)}")
+            what = "named by the lists for ONNX models" if onnx else "a TensorFlow op"
+            note(f"{op!r} is not {what}.{did_you_mean(op, vocabulary)}")

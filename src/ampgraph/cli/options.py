@@ -15,8 +15,12 @@ if TYPE_CHECKING:
     from ampgraph.rewrite import Policy, RewriteResult
 
 _LIST_OPTIONS = (
-    click.option("--preset", metavar="NAME", help="safe (default), grappler (TensorFlow's decisions) or torch-autocast."),
-    click.option("--dtype", metavar="NAME", help="float16 (default) or bfloat16."),
+    click.option(
+        "--preset",
+        metavar="NAME",
+        help="safe (default), tensorrt, onnxruntime, grappler (TensorFlow's decisions) or torch-autocast.",
+    ),
+    click.option("--dtype", metavar="NAME", help="float16 (default) or bfloat16; also f16, bf16."),
     click.option("--target", metavar="DEVICE", help="gpu:8.0,cuda=12.5,cudnn=9.3 (default), cpu …"),
     click.option("--allow-op", multiple=True, metavar="OP", help="Put an op on the AllowList; repeatable."),
     click.option("--deny-op", multiple=True, metavar="OP", help="Put an op on the DenyList; repeatable."),
@@ -45,11 +49,26 @@ _NODE_OPTIONS = (
         "--float-node", multiple=True, metavar="REGEX", help="Nodes to keep in float32; wins over the other two; repeatable."
     ),
     click.option("--preserve", multiple=True, metavar="NAME", help="A node that must not change; repeatable."),
-    click.option("--keep-io/--no-keep-io", default=None, help="Whether outputs keep their dtypes. [keep]"),
+    click.option("--keep-io/--no-keep-io", default=None, help="Whether inputs and outputs keep their dtypes. [keep]"),
+    click.option(
+        "--keep-io-name", multiple=True, metavar="NAME", help="An input or output that keeps its dtype, when others need not."
+    ),
     click.option("--ignore-performance", is_flag=True, default=None, help="Rewrite for GPUs without tensor cores too."),
 )
 _SETTINGS = (
-    *("preset", "dtype", "target", "keep_io", "preserve", "allow_op", "deny_op", "edit", "allow_node", "deny_node"),
+    *(
+        "preset",
+        "dtype",
+        "target",
+        "keep_io",
+        "keep_io_name",
+        "preserve",
+        "allow_op",
+        "deny_op",
+        "edit",
+        "allow_node",
+        "deny_node",
+    ),
     *("float_node", "level", "ignore_performance", "policy_file", "from_env"),
 )
 
@@ -82,6 +101,10 @@ class Settings:
             policy = Policy.from_toml(text)
             fields = {name: getattr(policy, name) for name in tomllib.loads(text)}
         from_env = given.pop("from_env", False)
+        if names := given.pop("keep_io_name", ()):
+            if "keep_io" in given:
+                raise click.UsageError("--keep-io-name says which names keep their dtypes; leave out --keep-io and --no-keep-io.")
+            given["keep_io"] = names
         if both := sorted({*given.get("allow_op", ())} & {*given.get("deny_op", ())}):
             raise click.UsageError(f"--allow-op and --deny-op contradict each other: both name {', '.join(both)}.")
         ops = (
@@ -102,17 +125,23 @@ class Settings:
 
 
 def rewrite_graph(graph: "Graph", policy: "Policy") -> "RewriteResult":
-    """Rewrite a graph; its shapes are inferred before, so that the report knows sizes."""
-    from ampgraph.graph import AmpgraphError
-    from ampgraph.graph.infer import infer
+    """Rewrite a graph; shapes of TensorFlow graphs are inferred before, so that the report knows sizes."""
     from ampgraph.rewrite import auto_mixed_precision
 
     with progress("rewriting"):
-        try:
-            infer(graph)
-        except AmpgraphError as error:
-            note(f"shapes are not known, so bytes saved are not counted: {error}")
+        if not graph.opsets:
+            _infer(graph)
         return auto_mixed_precision(graph, policy)
+
+
+def _infer(graph: "Graph") -> None:
+    from ampgraph.graph import AmpgraphError
+    from ampgraph.graph.infer import infer
+
+    try:
+        infer(graph)
+    except AmpgraphError as error:
+        note(f"shapes are not known, so bytes saved are not counted: {error}")
 
 
 def rewrite_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -78,14 +78,21 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None
 
 
 def count_nodes(graph: "Graph") -> str:
-    """Return how many nodes there are: ``"30 nodes and 339 in 19 functions"``."""
-    bodies = [] if graph.is_function else list(graph.functions.values())
-    return plural(len(graph), "node") + (f" and {sum(map(len, bodies))} in {plural(len(bodies), 'function')}" if bodies else "")
+    """Return how many nodes there are: ``"30 nodes and 339 in 19 functions"``; weights of ONNX models are none."""
+    from ampgraph.graph.schemas.ampgraph import is_op
+
+    parts = [] if graph.is_function else graph.all_graphs()[1:]
+    functions = 0 if graph.is_function else len(graph.functions)
+    bodies = len(parts) - functions
+    inside = sum(is_op(node) for part in parts for node in part.nodes)
+    places = [*([plural(functions, "function")] if functions else ()), *([plural(bodies, "body", "bodies")] if bodies else ())]
+    text = plural(sum(map(is_op, graph.nodes)), "node")
+    return f"{text} and {inside} in {' and '.join(places)}" if places else text
 
 
-def plural(count: int, noun: str) -> str:
+def plural(count: int, noun: str, many: str = "") -> str:
     """Return ``"1 node"``, ``"2 nodes"`` …"""
-    return f"{count} {noun}{'s' * (count != 1)}"
+    return f"{count} {noun if count == 1 else many or f'{noun}s'}"
 
 
 def note(text: str) -> None:

@@ -66,19 +66,25 @@ class Command(click.Command):
             self._fail(error)
 
     def _fail(self, error: Exception) -> NoReturn:
-        from ampgraph.graph.errors import AmpgraphError, OpListError, PolicyError
+        from ampgraph.graph.errors import OpListError, PolicyError
 
-        code = self.trouble
-        if isinstance(error, AmpgraphError):
-            message = str(error)
-            code = 2 if isinstance(error, PolicyError | OpListError) else code
-        elif isinstance(error, OSError):
-            message = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
-        elif isinstance(error, MemoryError):
-            message = "There is not enough memory for this graph."
-        else:
-            message = f"This is a bug in ampgraph: {type(error).__name__}: {error} (--debug shows where)"
-        raise Failure(message, code) from error
+        code = 2 if isinstance(error, PolicyError | OpListError) else self.trouble
+        raise Failure(message_of(error), code) from error
+
+
+def message_of(error: Exception) -> str:
+    """Return what a user is told about an exception."""
+    from ampgraph.graph.errors import AmpgraphError
+
+    if isinstance(error, click.ClickException):
+        return error.format_message()
+    if isinstance(error, AmpgraphError):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
+    if isinstance(error, MemoryError):
+        return "There is not enough memory for this graph."
+    return f"This is a bug in ampgraph: {type(error).__name__}: {error} (--debug shows where)"
 
 
 class Program(click.Group):

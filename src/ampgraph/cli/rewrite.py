@@ -1,16 +1,18 @@
 """``ampgraph rewrite``: a float32 graph goes in, a mixed-precision graph comes out."""
 
-import json
+from typing import Any
 
 import click
 
+from ampgraph.cli.folder import is_model_folder, rewrite_folder
 from ampgraph.cli.options import Settings, rewrite_graph, rewrite_options
-from ampgraph.cli.output import print_json
-from ampgraph.cli.program import Command
+from ampgraph.cli.output import plural, print_json
+from ampgraph.cli.program import Command, Failure
 from ampgraph.cli.streams import (
     Source,
     check_out,
     check_report,
+    file_bytes,
     format_of,
     format_option,
     source_options,
@@ -25,27 +27,37 @@ from ampgraph.cli.streams import (
 @format_option("--to", "--format", "to", help="Format of OUT. [by suffix, stdout as FILE]")
 @click.option("--dry-run", is_flag=True, help="Write no graph: only say what would be done.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing SavedModel. (Files are always replaced.)")
+@click.option(
+    "--external-data",
+    is_flag=True,
+    default=None,
+    help="ONNX: put the weights into a data file beside the model. [only where it would pass 2 GB]",
+)
 @rewrite_options
 @click.option("--report", metavar="FILE", help="Also write the report, with the reason for every node, as JSON.")
 @click.option("--json", "as_json", is_flag=True, help="Print that report instead of the summary.")
+@click.pass_context
 def rewrite(
+    ctx: click.Context,
     source: Source,
     out: str | None,
     to: str | None,
     dry_run: bool,
     overwrite: bool,
+    external_data: bool | None,
     settings: Settings,
     report: str | None,
     as_json: bool,
 ) -> None:
     """Rewrite the graph in FILE to mixed precision.
 
-    FILE is .pb, .pbtxt, .json, .txt (each also .gz), the folder of a SavedModel, or - for stdin. The summary goes to
-    stdout, with -o - to stderr.
+    FILE is .onnx, .pb, .pbtxt, .json, .txt (each also .gz), the folder of a SavedModel, a folder of .onnx files (OUT is then
+    a folder too), or - for stdin. The summary goes to stdout, with -o - to stderr.
 
     \b
-    ampgraph rewrite model.pb -o model.fp16.pb
-    ampgraph rewrite saved_model/ -o fp16_model/ --dtype bfloat16
+    ampgraph rewrite model.onnx -o model.fp16.onnx
+    ampgraph rewrite models/ -o fp16_models/ --dtype bf16
+    ampgraph rewrite saved_model/ -o fp16_model/
     ampgraph rewrite model.pb -o - --deny-op Softmax --float-node 'head/.*' > out.pb
     """
     if dry_run:
@@ -56,21 +68,53 @@ def rewrite(
         )
     if out == "-" and (as_json or report == "-"):
         raise click.UsageError("Stdout takes the graph (-o -), so the report needs a file: --report FILE.")
+    if out == "-" and external_data:
+        raise click.UsageError("A model with external data is two files, so it needs a name: -o FILE.")
     for path in (out, report):
         check_out(path)
-    check_report(report, out, source)
+    is_folder = is_model_folder(source.path, source.format)
+    check_report(report, None if is_folder else out, source)
     policy = settings.policy()
+    data: Any
+    if is_folder:
+        if source.outputs or source.tags or to not in (None, "onnx") or out == "-":
+            raise click.UsageError(f"{source.path} is a folder of ONNX models: they become a folder of ONNX models, -o FOLDER.")
+        quiet = as_json or report == "-"
+        data, failed = rewrite_folder(
+            source.path,
+            out,
+            policy,
+            external_data=external_data,
+            quiet=quiet,
+            with_reports=as_json or report is not None,
+            debug=bool(ctx.meta.get("debug")),
+        )
+        _write_report(data, report, as_json)
+        if failed:
+            raise Failure(f"{failed} of {plural(len(data), 'model')} could not be rewritten.")
+        return
     format = None if out is None else format_of(out, to, source)
-    results = [rewrite_graph(graph, policy) for graph in source.load_all()]
+    if external_data and format not in (None, "onnx"):
+        raise click.UsageError(f"--external-data is for ONNX models; format {format!r} is one file.")
+    graphs = source.load_all()
+    results = [rewrite_graph(graph, policy) for graph in graphs]
     if out is not None and format is not None:
-        write_graphs([result.graph for result in results], out, format, overwrite=overwrite)
-    found = [result.report.json() for result in results] if as_json or report is not None else []
-    data = found[0] if len(found) == 1 else found
-    if report is not None:
-        write_data(json.dumps(data, ensure_ascii=False, indent=1).encode() + b"\n", report)
-    if as_json:
-        print_json(data)
-    elif report != "-":
+        write_graphs([result.graph for result in results], out, format, overwrite=overwrite, external_data=external_data)
+        if format == "onnx":
+            results[0].report.file_bytes = file_bytes(graphs[0], source.path, out)
+    if as_json or report is not None:
+        found = [result.report.json() for result in results]
+        _write_report(found[0] if len(found) == 1 else found, report, as_json)
+    if not as_json and report != "-":
         texts = [result.report.text() for result in results]
         written = "" if out in (None, "-") else f"\nwritten   {out}"
         click.echo("\n\n".join(texts) + written, err=out == "-")
+
+
+def _write_report(data: Any, report: str | None, as_json: bool) -> None:
+    if report is not None:
+        import json
+
+        write_data(json.dumps(data, ensure_ascii=False, indent=1).encode() + b"\n", report)
+    if as_json:
+        print_json(data)

@@ -7,7 +7,7 @@ import click
 
 from ampgraph.cli.output import count_nodes, note, plural, print_json, print_table, print_text
 from ampgraph.cli.program import Command
-from ampgraph.cli.streams import Source, find_bodies, find_function, source_options
+from ampgraph.cli.streams import Source, find_bodies, find_function, find_node, source_options
 
 if TYPE_CHECKING:
     from ampgraph.graph import Graph, Node
@@ -45,7 +45,8 @@ def _show_node(bodies: "list[Graph]", name: str, as_json: bool) -> None:
     if others:
         names = ", ".join(repr(body.name) for body in others)
         note(f"there is a node {name!r} in function{'s' * (len(others) > 1)} {names} too: choose with --function")
-    node = graph.node(name)
+    node = find_node(graph, name)
+    assert node is not None
     function = graph.name if graph.is_function else ""
     groups = {
         "reads": [value.producer for value in node.inputs if value is not None],
@@ -71,27 +72,35 @@ def _show_node(bodies: "list[Graph]", name: str, as_json: bool) -> None:
 
 def _lines(graph: "Graph") -> "dict[Node, str]":
     """Return the line that stands for each node in the text form, without its indentation."""
-    text = str(graph).split("\n")
+    from ampgraph.graph.text_print import print_nodes
+
     lines = {value.producer: f"input {value}: {value.dtype}{value.shape}" for value in graph.inputs}
-    lines.update((node, text[i].strip()) for i, node in enumerate(graph.nodes, start=1))
+    lines.update(print_nodes(graph))
     return lines
 
 
 def _show_stats(graph: "Graph", as_json: bool) -> None:
-    bodies = [graph] if graph.is_function else [graph, *graph.functions.values()]
-    nodes = [node for body in bodies for node in body.nodes]
+    from ampgraph.graph.schemas.ampgraph import is_op
+
+    parts = [graph] if graph.is_function else graph.all_graphs()
+    nodes = [node for part in parts for node in part.nodes if is_op(node)]
     ops = collections.Counter(node.op_type for node in nodes)
     dtypes = collections.Counter(str(value.dtype or "unknown") for node in nodes for value in node.outputs)
+    main = sum(map(is_op, graph.nodes))
+    functions = 0 if graph.is_function else len(graph.functions)
     facts: dict[str, Any] = {
-        "nodes": len(graph),
-        "functions": len(bodies) - 1,
-        "nodes_in_functions": len(nodes) - len(graph),
+        "nodes": main,
+        "functions": functions,
+        "nodes_in_functions": len(nodes) - main,
         "inputs": [
             *(value.name for value in graph.inputs),
-            *(node.name for node in graph.nodes if node.op_type in _INPUTS),
+            *(node.name for node in graph.nodes if node.op_type in _INPUTS and node.domain == "tf"),
         ],
         "outputs": list(graph.output_names),
     }
+    if graph.opsets:
+        facts["bodies"] = len(parts) - 1 - functions
+        facts["initializers"] = sum(map(len, parts)) - len(nodes)
     if as_json:
         print_json({**facts, "ops": dict(ops.most_common()), "dtypes": dict(dtypes.most_common())})
         return

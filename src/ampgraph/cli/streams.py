@@ -13,7 +13,7 @@ from ampgraph.cli.output import progress
 from ampgraph.cli.program import ArgumentError, Failure
 
 if TYPE_CHECKING:
-    from ampgraph.graph import Graph
+    from ampgraph.graph import Graph, Node
 
 #: What ``--from`` and ``--to`` take: the formats of :mod:`ampgraph.graph.formats.files`.
 FORMATS = ("onnx", "pb", "pbtxt", "json", "text", "saved_model")
@@ -62,13 +62,13 @@ class Source:
         Raises:
             FormatError, GraphError: If that is not possible.
         """
+        if self.tags or not self.is_saved_model():
+            return [self.load()]
         from pathlib import Path
 
         from ampgraph.graph.errors import AmpgraphError
         from ampgraph.graph.formats.saved_model import read_saved_models
 
-        if self.tags or not self.is_saved_model():
-            return [self.load()]
         with progress(f"reading {self.name}"):
             try:
                 return read_saved_models(Path(self.path), outputs=self.outputs or None)
@@ -154,20 +154,27 @@ def find_function(graph: "Graph", name: str) -> "Graph":
 
 
 def find_bodies(graph: "Graph", name: str, function: str | None = None) -> "list[Graph]":
-    """Return those among the graph and its functions that have a node of this name, or the one named function.
+    """Return those among the graph, its functions and bodies that have a node of this name, or the one named function.
 
     Raises:
         ArgumentError: If there is none.
     """
     from ampgraph.graph.errors import did_you_mean
 
-    bodies = [graph, *graph.functions.values()] if function is None else [find_function(graph, function)]
-    found = [body for body in bodies if body.has_node(name)]
+    bodies = graph.all_graphs() if function is None else [find_function(graph, function)]
+    found = [body for body in bodies if find_node(body, name) is not None]
     if not found:
-        names = {item.name: None for body in bodies for item in body.all_nodes()}
+        names = {item.label: None for body in bodies for item in body.all_nodes()}
         where = "the graph" if function is None else f"function {function!r}"
         raise ArgumentError(f"There is no node {name!r} in {where}.{did_you_mean(name, names)}")
     return found
+
+
+def find_node(graph: "Graph", name: str) -> "Node | None":
+    """Return the node of this name, or the unnamed one (ONNX) whose first result has it; None if there is none."""
+    if graph.has_node(name):
+        return graph.node(name)
+    return next((node for node in graph.all_nodes() if node.label == name), None)
 
 
 def format_of(out: str, format: str | None, source: Source) -> str:
@@ -220,15 +227,30 @@ def check_report(report: str | None, out: str | None, source: Source) -> None:
         raise Failure(f"{report} cannot be written: {folder} does not allow new files.")
 
 
-def write_graphs(graphs: "list[Graph]", out: str, format: str, *, overwrite: bool = False) -> None:
+def write_graphs(
+    graphs: "list[Graph]", out: str, format: str, *, overwrite: bool = False, external_data: bool | None = None
+) -> None:
     """Write a graph (or all of a SavedModel) to a file, folder or stdout; it appears complete or not at all."""
     from ampgraph.graph.formats.files import encode, save
 
     if out != "-":
         with progress(f"writing {out}"):
-            save(graphs if len(graphs) > 1 else graphs[0], out, format=format, overwrite=overwrite or None)
+            target = graphs if len(graphs) > 1 else graphs[0]
+            save(target, out, format=format, overwrite=overwrite or None, external_data=external_data)
         return
     write_data(encode(graphs[0], format), out)
+
+
+def file_bytes(graph: "Graph", source: str, out: str) -> tuple[int, int] | None:
+    """Return the bytes of an ONNX model before and after, data files included; None where one is no file."""
+    import os
+    from pathlib import Path
+
+    from ampgraph.graph.formats.onnx_save import loaded_bytes, saved_bytes
+
+    if not (graph.opsets and os.path.isfile(source) and os.path.isfile(out)):
+        return None
+    return loaded_bytes(graph, Path(source)), saved_bytes(Path(out))
 
 
 def write_data(data: bytes, out: str) -> None:

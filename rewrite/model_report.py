@@ -1,0 +1,122 @@
+"""What a report says about ONNX models: nodes, constants, file sizes, hazards, and what keeps most nodes in float32."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..graph.graph import Node
+from .explain import Explainer
+from .hazards import Hazard
+from .regions import Region, largest_float_region
+
+if TYPE_CHECKING:
+    from .report import BodyReport, RewriteReport
+
+
+def lines(report: "RewriteReport") -> Iterator[str]:
+    """Yield the lines of the summary between the policy and the table of ops."""
+    low, kept, name = report.low, report.kept, report.target.name
+    if report.low:
+        rest = report.nodes - low - kept
+        others = f", {rest} without floats to compute" if rest else ""
+        yield f"nodes     {report.nodes}: {low} in {name}, {kept} in float32{others}; {_plural(report.casts, 'Cast')} added"
+    else:
+        yield f"nodes     {report.nodes}, none of them changed"
+    if report.constants:
+        yield f"constants {report.constants} stored in {name}"
+    if report.file_bytes is not None:
+        before, after = report.file_bytes
+        yield f"size      {size(before)} -> {size(after)} ({after / max(before, 1):.0%})"
+    found = _by_code(report)
+    if found:
+        yield "hazards   " + ", ".join(f"{code} {len(nodes)}" for code, nodes in found.items())
+        yield from (f"          {code}: {_name(report, nodes[0][0])}, {nodes[0][1].why}" for code, nodes in found.items())
+    region = float_region(report)
+    if region is not None and report.low:
+        where, why = region
+        yield (
+            f"float32   the largest region is {_plural(len(where.nodes), 'node')} at {_name(report, where.nodes[0])}, "
+            f"{'held' if where.held == len(where.nodes) else f'{where.held} of them held'} by {why}"
+        )
+
+
+def facts(report: "RewriteReport") -> dict[str, Any]:
+    """Return the same as plain JSON data."""
+    found = float_region(report)
+    sizes = report.file_bytes
+    return {
+        "float": report.kept,
+        "constants_stored": report.constants,
+        "size": None if sizes is None else {"before": sizes[0], "after": sizes[1]},
+        "hazards": [
+            {"code": hazard.code, "node": report.bodies[0].label(node), "why": hazard.why} for node, hazard in hazards(report)
+        ],
+        "float_region": None
+        if found is None
+        else {
+            "nodes": len(found[0].nodes),
+            "first": report.bodies[0].label(found[0].nodes[0]),
+            "held": found[0].held,
+            "why": found[1],
+        },
+    }
+
+
+def hazards(report: "RewriteReport") -> list[tuple[Node, Hazard]]:
+    """Return the nodes that something besides the op lists keeps in float32, and what; each once per kind."""
+    found: dict[tuple[Node, str], tuple[Node, Hazard]] = {}
+    for body in report.bodies:
+        if body.painting is not None:
+            graph = body.painting.typegraph
+            for vertex, hazard in body.painting.facts.hazards.items():
+                if graph.owner[vertex] < len(graph.nodes) and graph.is_float[vertex] and not body.painting.allow[vertex]:
+                    node = graph.nodes[graph.owner[vertex]]
+                    found.setdefault((node, hazard.code), (node, hazard))
+    return list(found.values())
+
+
+def float_region(report: "RewriteReport") -> tuple[Region, str] | None:
+    """Return the largest connected float32 region and what most of it is held by; None if there is none."""
+    for body in report.bodies[:1]:
+        if body.painting is not None and (region := largest_float_region(body.painting)) is not None:
+            return region, _why(report, body, region.origin)
+    return None
+
+
+def _why(report: "RewriteReport", body: "BodyReport", vertex: int) -> str:
+    painting = body.painting
+    assert painting is not None
+    graph = painting.typegraph
+    number = graph.owner[vertex]
+    if number >= len(graph.nodes):
+        return "a result, and outputs keep their dtype"
+    node = graph.nodes[number]
+    hazard = painting.facts.hazards.get(vertex)
+    explainer = Explainer(painting, report.lists, report.target, report.device_type, body.frozen)
+    reasons = (item.why for item in explainer.explain([number]) if item.key == graph.key(vertex))
+    return f"{_name(report, node)}: " + (hazard.why if hazard else next(reasons, "it keeps its types"))
+
+
+def _name(report: "RewriteReport", node: Node) -> str:
+    return f"{report.bodies[0].label(node)!r} ({node.op_type})"
+
+
+def _by_code(report: "RewriteReport") -> dict[str, list[tuple[Node, Hazard]]]:
+    """Group the hazards by kind, the most frequent first."""
+    found: dict[str, list[tuple[Node, Hazard]]] = {}
+    for node, hazard in hazards(report):
+        found.setdefault(hazard.code, []).append((node, hazard))
+    return dict(sorted(found.items(), key=lambda item: -len(item[1])))
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
+def size(count: int) -> str:
+    """Return a number of bytes as text: ``"1.5 MiB"``."""
+    value = float(count)
+    for unit in ("bytes", "KiB", "MiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}" if unit == "bytes" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} GiB"
