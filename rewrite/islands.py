@@ -58,9 +58,10 @@ def drop_islands(painting: Painting) -> None:
                         unknown.add(region)
                     else:
                         gain[region] += _MULTIPLIED * size * (depth - 1)
-        for slot, value in enumerate(node.inputs):
-            if value is not None and (operand := graph.operand(number, slot)) is not None:
-                _weigh(painting, sets, cast, value, operand, gain, cost, unknown, count(value))
+        for slot, operand in enumerate(node.inputs):
+            if operand is not None:
+                reader = graph.operand(number, slot)
+                _weigh(painting, sets, cast, operand, reader, gain, cost, unknown, count(operand))
     for i, (part, position) in enumerate(graph.results):
         value = part.outputs[position]
         _weigh(painting, sets, cast, value, graph.result_vertex(i), gain, cost, unknown, count(value))

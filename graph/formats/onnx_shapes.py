@@ -40,9 +40,7 @@ def infer_shapes(graph: Graph) -> list[Value]:
 
 
 def _write_skeleton(tensor: Tensor, proto: Any) -> None:
-    if tensor.size <= _MOST_ELEMENTS and tensor.dtype.kind in ("int", "uint", "float", "bool"):
-        write_tensor(tensor, proto)
-    elif hasattr(proto, "values"):  # sparse
+    if (tensor.size <= _MOST_ELEMENTS and tensor.dtype.kind in ("int", "uint", "float", "bool")) or hasattr(proto, "values"):
         write_tensor(tensor, proto)
     else:
         write_head(tensor, proto)
