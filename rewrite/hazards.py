@@ -1,7 +1,7 @@
 """Hazards: what op lists cannot see, because it depends on constants, lengths or where a value goes.
 
 A rule is a function that looks at a :class:`~ampgraph.rewrite.view.View` and takes down what it finds in a :class:`Found`.
-:data:`RULES` has them all; docs/hazards.md describes the kinds of :data:`KINDS`, one by one.
+:data:`RULES` has them all; docs/onnx.md lists the kinds of :data:`KINDS`.
 """
 
 import dataclasses

@@ -1,7 +1,10 @@
 """The version of the standard that a low dtype needs: bfloat16 convolutions, for example, exist from opset 22 on."""
 
+import contextlib
+
 from ..graph.dtypes import DType, float32
-from ..graph.errors import PassError
+from ..graph.errors import GraphError, PassError
+from ..graph.formats.onnx_shapes import correct_outputs
 from ..graph.graph import Graph
 from ..graph.raise_opset import NEWEST, raise_opset
 from ..graph.schemas.onnx import find, latest
@@ -30,6 +33,8 @@ def raise_as_needed(model: Graph, low: DType, lists: OpLists) -> str:
         return ""
     try:
         raise_opset(model, wanted)
+        with contextlib.suppress(GraphError):
+            correct_outputs(model)
     except PassError as error:
         return f"{reason} takes {low} only from opset {wanted} on, and the model cannot be raised to it: {error}"
     return f"the opset was raised from {given} to {wanted}, because {reason} takes {low} only from there on"

@@ -24,6 +24,7 @@ MAY_USE = {
     "onnx": (
         "ampgraph.graph.formats.onnx",
         "ampgraph.graph.formats.onnx_save",
+        "ampgraph.graph.formats.onnx_shapes",
         "ampgraph.graph.formats.onnx_write",
         "ampgraph.graph.schemas.onnx",
     ),
