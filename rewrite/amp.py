@@ -25,8 +25,8 @@ from .cleanup import drop_needless_casts
 from .clusters import ListBodies, find_list_clusters
 from .constants import is_constant
 from .onnx import carry_out, decide
-from .paint import Painting, paint
 from .opset import raise_as_needed
+from .paint import Painting, paint
 from .policy import Policy
 from .report import BodyReport, RewriteReport
 from .typegraph import CLEAR, CODES, UNLISTED, TypeGraph

@@ -6,7 +6,8 @@ from ..graph.dtypes import DType, float32
 from ..graph.errors import GraphError, PassError
 from ..graph.formats.onnx_shapes import correct_outputs
 from ..graph.graph import Graph
-from ..graph.raise_opset import NEWEST, raise_opset
+from ..graph.opset_steps import NEWEST
+from ..graph.raise_opset import raise_opset
 from ..graph.schemas.onnx import find, latest
 from ..lists import Color, OpLists
 
@@ -27,8 +28,7 @@ def raise_as_needed(model: Graph, low: DType, lists: OpLists) -> str:
         if not node.domain and lists.list_of(node.op_type) is Color.ALLOW and float32 in node.types.values()
     }:
         version = next((v for v in range(given, newest + 1) if _allows(op, v, low)), given)
-        if (version, op) > (wanted, reason):
-            wanted, reason = version, op
+        wanted, reason = max((wanted, reason), (version, op))
     if wanted == given:
         return ""
     try:
