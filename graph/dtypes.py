@@ -153,3 +153,18 @@ def _numpy_dtype(dtype: DType) -> "np.dtype[Any]":
 
         found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, dtype.name))
         return found
+
+
+def cast_array(array: "np.ndarray[Any, Any]", dtype: DType) -> "np.ndarray[Any, Any]":
+    """Return the array with its elements converted to ``dtype``; the same array if they are of that type already."""
+    return array.astype(dtype.numpy, copy=False)
+
+
+@functools.cache
+def dtype_of_array(dtype: "np.dtype[Any]") -> DType:
+    """Return the element type of arrays whose NumPy dtype is ``dtype``; every array of objects or text holds strings.
+
+    Raises:
+        GraphError: If no element type is stored like this.
+    """
+    return find_dtype("string" if dtype.kind in "OSU" else dtype.name)

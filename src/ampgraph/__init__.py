@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ampgraph.graph.errors import AmpgraphError as AmpgraphError
     from ampgraph.graph.errors import FormatError as FormatError
     from ampgraph.graph.errors import GraphError as GraphError
+    from ampgraph.graph.errors import KernelError as KernelError
     from ampgraph.graph.errors import OpListError as OpListError
     from ampgraph.graph.errors import ParseError as ParseError
     from ampgraph.graph.errors import PassError as PassError
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from ampgraph.graph.types import Shape as Shape
     from ampgraph.graph.types import Tensor as Tensor
     from ampgraph.graph.verify import verify as verify
+    from ampgraph.kernels.program import Program as Program
+    from ampgraph.kernels.program import compile as compile
     from ampgraph.lists import OpLists as OpLists
     from ampgraph.rewrite import Policy as Policy
     from ampgraph.rewrite import RewriteReport as RewriteReport
@@ -54,6 +57,7 @@ _NAMES = {
     "FormatError": "ampgraph.graph.errors",
     "Graph": "ampgraph.graph.graph",
     "GraphError": "ampgraph.graph.errors",
+    "KernelError": "ampgraph.graph.errors",
     "Node": "ampgraph.graph.graph",
     "OpListError": "ampgraph.graph.errors",
     "OpLists": "ampgraph.lists",
@@ -61,6 +65,7 @@ _NAMES = {
     "PassError": "ampgraph.graph.errors",
     "Policy": "ampgraph.rewrite",
     "PolicyError": "ampgraph.graph.errors",
+    "Program": "ampgraph.kernels.program",
     "RewriteReport": "ampgraph.rewrite",
     "RewriteResult": "ampgraph.rewrite",
     "Shape": "ampgraph.graph.types",
@@ -69,6 +74,7 @@ _NAMES = {
     "Value": "ampgraph.graph.graph",
     "VerifyError": "ampgraph.graph.errors",
     "auto_mixed_precision": "ampgraph.rewrite",
+    "compile": "ampgraph.kernels.program",
     "diff": "ampgraph.graph.diff",
     "find_dtype": "ampgraph.graph.dtypes",
     "load": "ampgraph.graph.formats.files",

@@ -9,6 +9,7 @@ from .modules import Module, imports, modules
 #: For each part of the package, the parts of ampgraph it may import.
 MAY_IMPORT = {
     "graph": ("ampgraph.graph",),
+    "kernels": ("ampgraph.kernels", "ampgraph.graph"),
     "lists": ("ampgraph.lists", "ampgraph.graph.errors"),
     "rewrite": ("ampgraph.rewrite", "ampgraph.lists", "ampgraph.graph"),
     "": ("ampgraph",),
@@ -26,6 +27,7 @@ MAY_USE = {
         "ampgraph.graph.formats.onnx_save",
         "ampgraph.graph.formats.onnx_write",
         "ampgraph.graph.schemas.onnx",
+        "ampgraph.kernels.onnx_backend",
     ),
     "rich": ("ampgraph.cli",),
 }
