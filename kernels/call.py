@@ -53,12 +53,16 @@ class Call:
         return self._run.graph(self._step.bodies[graph], inputs)
 
     def rng(self, seed: float | None = None) -> Any:
-        """Return a NumPy random generator: of this seed, or a fresh one."""
+        """Return a source of random numbers: of this seed, or a fresh one.
+
+        It is NumPy's ``RandomState``, whose numbers for a seed never change from one version to another.
+        """
         import numpy as np
 
         if seed is None:
-            return np.random.default_rng()
-        return np.random.default_rng(int(np.float32(seed).view(np.uint32)))
+            return np.random.RandomState()
+        is_whole = float(seed).is_integer() and 0 <= seed < 2**32
+        return np.random.RandomState(int(seed) if is_whole else int(np.float32(seed).view(np.uint32)))
 
 
 def readable_attributes(node: Node, given: Mapping[str, Any]) -> dict[str, Any]:
