@@ -13,9 +13,12 @@ from typing import Any, NamedTuple, TypeVar
 #: The modules that hold kernels, in no particular order.
 _MODULES = (
     "elementwise",
+    "binary",
+    "cast",
     "matmul",
     "reduce",
     "shape",
+    "constant",
     "quantize",
     "softmax",
     "conv",
