@@ -4,19 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..graph.errors import KernelError, did_you_mean
+from .elementwise import sigmoid, softplus
 
 #: Function of (array module, x, alpha, beta).
 Formula = Callable[[Any, Any, float, float], Any]
-
-
-def sigmoid(xp: Any, x: Any) -> Any:
-    """Return ``1 / (1 + exp(-x))``; the overflow of ``exp`` at large negative ``x`` gives 0, as it should."""
-    return 1 / (1 + xp.exp(-x))
-
-
-def softplus(xp: Any, x: Any) -> Any:
-    """Return ``log(1 + exp(x))`` without overflow."""
-    return xp.log1p(xp.exp(-xp.abs(x))) + xp.maximum(x, 0)
 
 
 #: Name in lower case -> (formula, default alpha, default beta); None where the function has no such parameter.

@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from ..graph.errors import KernelError
-from .activations import find_activations, sigmoid
+from .activations import find_activations
+from .elementwise import gelu, sigmoid
 from .registry import find_kernel, kernel
 
 if TYPE_CHECKING:
@@ -68,19 +69,6 @@ def _activated(call: "Call", y: Any) -> Any:
     return function(call.xp, y).astype(y.dtype)
 
 
-def gelu(xp: Any, x: Any) -> Any:
-    """Return ``x / 2 * (1 + erf(x / sqrt(2)))``."""
-    from .elementwise import erf
-
-    return x * 0.5 * (1 + erf(xp, x * x.dtype.type(0.5**0.5)))
-
-
-def fast_gelu(xp: Any, x: Any) -> Any:
-    """Return gelu with the approximation of erf by tanh."""
-    inner = x * (x.dtype.type(0.7978845608028654) + x.dtype.type(0.035677408136300125) * x * x)
-    return x * 0.5 * (1 + xp.tanh(inner))
-
-
 @kernel("com.microsoft:Gelu")
 def runtime_gelu(call: "Call", x: Any) -> Any:
     """Gelu as it is."""
@@ -96,13 +84,13 @@ def bias_gelu(call: "Call", x: Any, bias: Any) -> Any:
 @kernel("com.microsoft:FastGelu")
 def runtime_fast_gelu(call: "Call", x: Any, bias: Any = None) -> Any:
     """Approximate gelu, of a sum if there is a bias."""
-    return fast_gelu(call.xp, x if bias is None else x + bias)
+    return gelu(call.xp, x if bias is None else x + bias, True)
 
 
 @kernel("com.microsoft:GemmFastGelu")
 def gemm_fast_gelu(call: "Call", x: Any, w: Any, bias: Any = None) -> Any:
     """Approximate gelu of a product."""
-    return fast_gelu(call.xp, x @ w if bias is None else x @ w + bias)
+    return gelu(call.xp, x @ w if bias is None else x @ w + bias, True)
 
 
 @kernel("com.microsoft:QuickGelu")

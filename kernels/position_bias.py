@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from .activations import sigmoid
 from .attention import split_heads
+from .elementwise import sigmoid
 from .registry import kernel
 
 if TYPE_CHECKING:

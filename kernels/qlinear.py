@@ -6,7 +6,7 @@ Elementwise ops on them are the float ops between :func:`dequantize` and :func:`
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .activations import sigmoid
+from .elementwise import sigmoid
 from .registry import kernel
 
 if TYPE_CHECKING:
