@@ -18,7 +18,8 @@ def corners(xp: Any, boxes: Any, center: bool) -> tuple[Any, Any]:
 def suppress(xp: Any, low: Any, high: Any, limit: int, threshold: float) -> list[int]:
     """Return which boxes stay, given best first: each that overlaps none that stays by more than ``threshold``."""
     area = (high - low).prod(axis=-1)
-    left, kept = xp.arange(len(area)), []
+    left = xp.arange(len(area))
+    kept: list[int] = []
     while left.size and len(kept) < limit:
         best, left = int(left[0]), left[1:]
         kept.append(best)
@@ -30,9 +31,7 @@ def suppress(xp: Any, low: Any, high: Any, limit: int, threshold: float) -> list
 
 
 @kernel("NonMaxSuppression")
-def non_max_suppression(
-    call: Call, boxes: Any, scores: Any, limit: Any = None, overlap: Any = None, least: Any = None
-) -> Any:
+def non_max_suppression(call: Call, boxes: Any, scores: Any, limit: Any = None, overlap: Any = None, least: Any = None) -> Any:
     """Return ``[batch, class, box]`` of the selected boxes, by batch and class, best first.
 
     Overlap is intersection over union. Of equal scores the first box is the better one.

@@ -102,7 +102,9 @@ def _directions(call: Call, name: str, count: int, default: int = 0) -> list[int
     """Return an attribute with one integer for each of ``count`` tensors."""
     found = call.attr(name, None) or [default] * count
     if len(found) != count:
-        raise KernelError(f"{call.node.op_type}: the attribute {name} has one entry for each of {count} tensors. Received: {found}")
+        raise KernelError(
+            f"{call.node.op_type}: the attribute {name} has one entry for each of {count} tensors. Received: {found}"
+        )
     return list(found)
 
 

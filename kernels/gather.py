@@ -70,9 +70,7 @@ def gather_nd(call: Call, data: Any, indices: Any) -> Any:
         text = f"{call.node.op_type}: {batch} batch axes and {depth} coordinates do not fit a tensor of rank {data.ndim}."
         raise KernelError(f"{text} Received: indices of shape {list(indices.shape)}")
     lead = indices.shape[:-1]
-    mesh = [
-        call.xp.arange(lead[k]).reshape([-1 if i == k else 1 for i in range(len(lead))]) for k in range(batch)
-    ]
+    mesh = [call.xp.arange(lead[k]).reshape([-1 if i == k else 1 for i in range(len(lead))]) for k in range(batch)]
     index = (*mesh, *call.xp.moveaxis(indices, -1, 0))
     if not depth:
         # No coordinate: each vector, of no elements, names the whole of its batch entry.

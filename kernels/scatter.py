@@ -39,8 +39,7 @@ def scatter_elements(call: Call, data: Any, indices: Any, updates: Any) -> Any:
     axis = axis_of(call, call.attr("axis", 0), data.ndim)
     if indices.shape != updates.shape:
         raise KernelError(
-            f"{call.node.op_type}: indices and updates have one shape. "
-            f"Received: {list(indices.shape)} and {list(updates.shape)}"
+            f"{call.node.op_type}: indices and updates have one shape. Received: {list(indices.shape)} and {list(updates.shape)}"
         )
     try:
         return write(call, data, elements_at(call, indices, axis), updates)

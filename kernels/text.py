@@ -55,7 +55,7 @@ def string_normalizer(call: Call, x: Any) -> Any:
     """Drop stop words, then change the case; of nothing left, one empty string. The locale plays no part."""
     if x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[0] != 1):
         raise KernelError(f"StringNormalizer takes strings of shape [C] or [1, C]. Received: {list(x.shape)}")
-    change = {"LOWER": str.lower, "UPPER": str.upper, "NONE": str}.get(call.attr("case_change_action", "NONE"))
+    change: Any = {"LOWER": str.lower, "UPPER": str.upper, "NONE": str}.get(call.attr("case_change_action", "NONE"))
     if change is None:
         text = "StringNormalizer: the attribute case_change_action is LOWER, UPPER or NONE."
         raise KernelError(f"{text} Received: {call.attr('case_change_action')!r}")
@@ -85,7 +85,9 @@ def tf_idf_vectorizer(call: Call, x: Any) -> Any:
     for n in range(1, len(bounds)):
         grams = ids.reshape(-1)[bounds[n - 1] : bounds[n]]
         if len(grams) % n:
-            raise KernelError(f"TfIdfVectorizer: the pool has {len(grams)} tokens of {n}-grams. Received: ngram_counts={bounds[:-1]}")
+            raise KernelError(
+                f"TfIdfVectorizer: the pool has {len(grams)} tokens of {n}-grams. Received: ngram_counts={bounds[:-1]}"
+            )
         grams = grams.reshape(-1, n)
         places = columns[first : first + len(grams)]
         first += len(grams)
