@@ -152,9 +152,9 @@ def _quantized_products(xp: Any, weight: Any, scale: Any, zero: Any) -> list[Pro
 
 
 def _functions(call: "Call", names: Sequence[str], count: int) -> list[Callable[[Any, Any], Any]]:
-    if len(names) != count:
+    if len(names) < count:
         raise KernelError(f"Op {call.node.op_type} needs {count} activation functions for its directions. Received: {list(names)}")
-    return find_activations(names, call.attr("activation_alpha"), call.attr("activation_beta"))
+    return find_activations(names[:count], call.attr("activation_alpha"), call.attr("activation_beta"))
 
 
 def _clip(xp: Any, x: Any, limit: float | None) -> Any:
