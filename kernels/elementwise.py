@@ -58,7 +58,7 @@ def _is_inf(call: Call, x: Any) -> Any:
 
 def sigmoid(xp: Any, x: Any) -> Any:
     """Return ``1 / (1 + exp(-x))``."""
-    y = xp.negative(x)
+    y = xp.asarray(xp.negative(x))  # of a scalar array NumPy makes a number
     xp.exp(y, out=y)
     y += 1
     return xp.reciprocal(y, out=y)
