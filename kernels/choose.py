@@ -125,6 +125,5 @@ def trilu(call: Call, x: Any, k: Any = None) -> Any:
     rows, columns = x.shape[-2:]
     shift = 0 if k is None else min(max(int(k.reshape(-1)[0]), -rows - 1), columns + 1)
     offset = xp.arange(columns) - xp.arange(rows)[:, None]
-    upper = call.attr("upper", None)
-    kept = offset >= shift if upper is None or upper else offset <= shift
+    kept = offset >= shift if call.attr("upper", 1) else offset <= shift
     return xp.where(kept, x, xp.zeros((), dtype=x.dtype))

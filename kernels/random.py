@@ -66,7 +66,7 @@ def multinomial(call: Call, logits: Any) -> Any:
     found = xp.empty(draws.shape, dtype=xp.int64)
     for row in range(len(found)):
         found[row] = xp.searchsorted(steps[row], draws[row], side="right")
-    return found
+    return xp.minimum(found, logits.shape[1] - 1)
 
 
 @kernel("Dropout", moves=True)

@@ -41,7 +41,10 @@ def string_split(call: Call, x: Any) -> tuple[Any, Any]:
 
 @kernel("RegexFullMatch", moves=True)
 def regex_full_match(call: Call, x: Any) -> Any:
-    """Return which strings a pattern matches as a whole. Patterns are Python's, of which RE2's are nearly a subset."""
+    """Return which strings a pattern matches as a whole.
+
+    Patterns are Python's, of which RE2's are nearly a subset; unlike RE2, Python may take very long for some of them.
+    """
     pattern = call.attr("pattern", "")
     try:
         match = re.compile(pattern).fullmatch

@@ -1,5 +1,7 @@
 """NonMaxSuppression."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ BOXES = np.array([[[0, 0, 1, 10], [0, 2, 1, 12], [0, 10, 1, 20]]], np.float32)
 SCORES = np.array([[[0.5, 0.5, 0.9]]], np.float32)
 
 
-def select(*rest: object, boxes: np.ndarray = BOXES, **attributes: int) -> list[list[int]]:
+def select(*rest: object, boxes: np.ndarray = BOXES, **attributes: Any) -> list[list[int]]:
     limits = [None if x is None else np.asarray(x, np.int64 if i == 0 else np.float32) for i, x in enumerate(rest)]
     found: list[list[int]] = run_op("NonMaxSuppression", boxes, SCORES, *limits, **attributes).tolist()
     return found

@@ -1,5 +1,7 @@
 """Running sums and products."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ from tests.kernels.one_node import run_op
         ({"exclusive": 1, "reverse": 1}, [7, 4, 0], [12, 4, 1]),
     ],
 )
-def test_directions_and_exclusion(flags: dict[str, int], sums: list[int], products: list[int]) -> None:
+def test_directions_and_exclusion(flags: dict[str, Any], sums: list[int], products: list[int]) -> None:
     x = np.array([[2, 3, 4]], np.int32)
     assert run_op("CumSum", x, np.array(-1), **flags).tolist() == [sums]
     assert run_op("CumProd", x, np.array(1), version=26, **flags).tolist() == [products]

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from ampgraph.graph.errors import KernelError
+from ampgraph.graph.text import parse_graph
+from ampgraph.kernels.program import compile
 from tests.kernels.one_node import run_op
 
 ITEMS = [np.array([float(i)], np.float16) for i in range(3)]
@@ -51,3 +53,21 @@ def test_an_optional_is_its_element_or_nothing() -> None:
     assert run_op("OptionalHasElement", None, version=18).tolist() is False
     assert run_op("OptionalHasElement", ITEMS[0], version=18).tolist() is True
     assert run_op("OptionalGetElement", ITEMS[2], version=18).tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("nothing", "op", "message"),
+    [
+        ("Optional<V=f16>() {type=type<f16[1]>}", "OptionalGetElement<O=f16>(%x)", "the optional is empty"),
+        ("SequenceEmpty<S=f16>()", "ConcatFromSequence<S=f16>(%x) {axis=0}", "without elements cannot be joined"),
+    ],
+)
+def test_of_nothing_there_is_no_element(nothing: str, op: str, message: str) -> None:
+    container = "optional" if nothing.startswith("Optional") else "seq"
+    text = f"""graph g() opset [""=21] {{
+      %x: f16 in {container} = {nothing}
+      %y: f16 = {op}
+      return %y
+    }}"""
+    with pytest.raises(KernelError, match=message):
+        compile(parse_graph(text))({})

@@ -1,5 +1,7 @@
 """Text."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -43,13 +45,14 @@ def test_stop_words_are_compared_as_asked_and_the_case_changes_afterwards() -> N
         run_op("StringNormalizer", words.reshape(3, 1))
 
 
-POOL = {"ngram_counts": [0, 2], "ngram_indexes": [1, 0, 3], "min_gram_length": 1, "max_gram_length": 2}
+POOL: dict[str, Any] = {"ngram_counts": [0, 2], "ngram_indexes": [1, 0, 3], "min_gram_length": 1, "max_gram_length": 2}
 
 
 @pytest.mark.parametrize("kind", ["numbers", "words"])
 def test_n_grams_are_counted(kind: str) -> None:
     """One-grams 5 and 7 go to columns 1 and 0; the two-gram (5, 7) to column 3; column 2 stays empty."""
     tokens = [[5, 7, 9, 5, 5, 7], [9, 9, 9, 9, 9, 5]]
+    pool: dict[str, Any]
     if kind == "numbers":
         x, pool = np.array(tokens), {"pool_int64s": [5, 7, 5, 7]}
     else:
@@ -57,7 +60,7 @@ def test_n_grams_are_counted(kind: str) -> None:
     assert run_op("TfIdfVectorizer", x, max_skip_count=0, mode=b"TF", **POOL, **pool).tolist() == [[2, 3, 0, 2], [0, 1, 0, 0]]
     # One token between: also (5, _, 7) at the end.
     assert run_op("TfIdfVectorizer", x[0], max_skip_count=1, mode=b"TF", **POOL, **pool).tolist() == [2, 3, 0, 3]
-    weights = {"weights": [0.5, 2.0, 3.0], **POOL, **pool}
+    weights: dict[str, Any] = {"weights": [0.5, 2.0, 3.0], **POOL, **pool}
     assert run_op("TfIdfVectorizer", x[0], max_skip_count=0, mode=b"IDF", **weights).tolist() == [2, 0.5, 0, 3]
     assert run_op("TfIdfVectorizer", x[0], max_skip_count=0, mode=b"TFIDF", **weights).tolist() == [4, 1.5, 0, 6]
 
