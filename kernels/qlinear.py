@@ -6,8 +6,9 @@ Elementwise ops on them are the float ops between :func:`dequantize` and :func:`
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..graph.errors import KernelError
 from .elementwise import sigmoid
-from .registry import kernel
+from .registry import find_kernel, kernel
 
 if TYPE_CHECKING:
     from .call import Call
@@ -106,6 +107,18 @@ def qlinear_global_average_pool(call: "Call", x: Any, x_scale: Any, x_zero: Any,
     """Quantized mean over the spatial axes."""
     axes = tuple(range(1, x.ndim - 1)) if call.attr("channels_last", 0) else tuple(range(2, x.ndim))
     return _unary(call.xp, x, x_scale, x_zero, y_scale, y_zero, lambda v: v.mean(axis=axes, keepdims=True))
+
+
+@kernel("com.microsoft:QLinearAveragePool")
+def qlinear_average_pool(call: "Call", x: Any, x_scale: Any, x_zero: Any, y_scale: Any, y_zero: Any = None) -> Any:
+    """Quantized mean over windows."""
+    pool, move = find_kernel("", "AveragePool"), call.xp.moveaxis
+    if pool is None:
+        raise KernelError("Op QLinearAveragePool needs the kernel of AveragePool, which does not exist.")
+    function, last = pool.function, call.attr("channels_last", 0)
+    if last:
+        return _unary(call.xp, x, x_scale, x_zero, y_scale, y_zero, lambda v: move(function(call, move(v, -1, 1)), 1, -1))
+    return _unary(call.xp, x, x_scale, x_zero, y_scale, y_zero, lambda v: function(call, v))
 
 
 @kernel("com.microsoft:QLinearConcat")

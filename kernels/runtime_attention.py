@@ -111,9 +111,12 @@ def multi_head_attention(
             k, v = (k[:, :, :, i].swapaxes(1, 2) for i in range(2))
         if k is None or v is None:
             raise KernelError("Op MultiHeadAttention needs key and value, or all of them packed.")
+        ready = k.ndim == 4
         q = split_heads(q, heads)
         k, v = (x if x.ndim == 4 else split_heads(x, heads) for x in (k, v))
         bias = None if bias is None else _cut(bias, [heads * x.shape[3] for x in (q, k, v)])
+        if bias is not None and ready:  # keys and values in heads have their bias already
+            q, bias = q + bias[0].reshape(heads, 1, q.shape[3]), None
     if bias is not None:
         q, k, v = (x + part.reshape(heads, 1, x.shape[3]) for x, part in zip((q, k, v), bias, strict=True))
     before = 0
@@ -141,7 +144,9 @@ def _attend(
     bias = _mask_bias(call, mask, q, k.shape[2])
     if extra is not None:
         bias = extra if bias is None else bias + extra
-    causal = window(xp, q.shape[2], k.shape[2], before, -1, 0) if call.attr("unidirectional", 0) else None
+    causal = None
+    if call.attr("unidirectional", 0):
+        causal = window(xp, q.shape[2], k.shape[2], before, -1, 0)
     scale = call.attr("scale", 0.0) or q.shape[3] ** -0.5
     y, scores = attend(xp, q, k, v, scale, bias=bias, allowed=causal, stage=stage)
     return join_heads(y), scores
