@@ -165,92 +165,24 @@ def cast_array(array: "np.ndarray[Any, Any]", dtype: DType) -> "np.ndarray[Any, 
     """
     import numpy as np
 
+    from .rounding import halves, round_to_half, round_to_odd
+
     wanted = dtype.numpy
     if array.dtype == wanted:
         return array
     source = array.dtype
     is_low = dtype.kind == "float" and dtype.bits < 32
     if is_low and (source.kind in "iu" or source == np.float64):
-        array = _round_to_odd(array)
+        array = round_to_odd(array)
     elif source == np.float16 and wanted == np.float32 and array.size > 256:
-        return _halves().take(array.view(np.uint16), mode="clip")  # NumPy takes longer, and much longer for small numbers
+        return halves().take(array.view(np.uint16), mode="clip")  # NumPy takes longer, and much longer for small numbers
     elif is_low and source != np.float32:
         array = array.astype(np.float32)
     elif source.kind == "V" and dtype.kind in ("int", "uint"):
         array = array.astype(np.float32 if dtype_of_array(source).kind == "float" else np.int8)
     if wanted == np.float16 and array.dtype == np.float32:
-        return _round_to_half(array)
+        return round_to_half(array)
     return array.astype(wanted, copy=False)
-
-
-_BLOCK = 1 << 15
-
-
-def _round_to_half(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-    """Round float32 to float16: the exponent is moved with integer arithmetic, small numbers by adding one whose last bit is theirs."""
-    import numpy as np
-
-    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint32)
-    result = np.empty(flat.shape, np.uint16)
-    size = min(_BLOCK, flat.size)
-    magnitudes, rounded, units, mask = np.empty((4, size), np.uint32)
-    for start in range(0, flat.size, _BLOCK):
-        bits = flat[start : start + _BLOCK]
-        a, r = magnitudes[: bits.size], rounded[: bits.size]
-        np.bitwise_and(bits, np.uint32(0x7FFFFFFF), out=a)
-        np.right_shift(a, np.uint32(13), out=r)
-        r &= np.uint32(1)
-        r += a
-        r += np.uint32(0x100000000 + 0xFFF - (112 << 23))
-        r >>= np.uint32(13)
-        np.minimum(r, np.uint32(0x7C00), out=r)
-        if a.min() < 0x38800000:  # below 2**-14, the least normal float16
-            u, m = units[: bits.size], mask[: bits.size]
-            np.add(a.view(np.float32), np.float32(0.5), out=u.view(np.float32))
-            u -= np.uint32(0x3F000000)
-            np.subtract(a.view(np.int32), np.int32(0x38800000), out=m.view(np.int32))
-            np.right_shift(m.view(np.int32), np.int32(31), out=m.view(np.int32))  # all bits where small
-            u ^= r
-            u &= m
-            r ^= u
-        if a.max() > 0x7F800000:
-            nan = np.flatnonzero(a > np.uint32(0x7F800000))
-            payload = a[nan] >> np.uint32(13) & np.uint32(0x3FF)
-            r[nan] = np.uint32(0x7C00) | np.maximum(payload, np.uint32(1))
-        np.right_shift(bits, np.uint32(16), out=a)
-        a &= np.uint32(0x8000)
-        r |= a
-        result[start : start + _BLOCK] = r
-    return result.view(np.float16).reshape(array.shape)
-
-
-@functools.cache
-def _halves() -> "np.ndarray[Any, Any]":
-    """Return every float16, by its bits, as float32."""
-    import numpy as np
-
-    return np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
-
-
-def _round_to_odd(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-    """Convert numbers to float32 such that rounding them once more gives what rounding them once would: inexact ones are cut
-    off and get an odd last bit. Source of the method: Boldo and Melquiond, Emulation of FMA and correctly rounded sums (2008).
-    """
-    import numpy as np
-
-    if array.dtype.kind in "iu" and array.dtype.itemsize == 8:
-        low = array & array.dtype.type(0x3FF)  # makes the rest exact in float64, and is only asked whether it is zero
-        array = (array - low | (low != 0).astype(array.dtype) << array.dtype.type(10)) if (low != 0).any() else array
-    exact = array.astype(np.float64, copy=False)
-    near = exact.astype(np.float32)
-    back = near.astype(np.float64)
-    off = back != exact
-    if not off.any():
-        return near
-    off &= ~np.isnan(exact)
-    bits = near.view(np.uint32)
-    cut = bits - (np.abs(back) > np.abs(exact)).astype(np.uint32)
-    return np.where(off, cut | np.uint32(1), bits).view(np.float32)
 
 
 @functools.cache

@@ -55,7 +55,6 @@ def _modulo(call: Call, a: Any, b: Any) -> Any:
 
 
 for _op, _name in {
-    "Add": "add",
     "And": "logical_and",
     "BitwiseAnd": "bitwise_and",
     "BitwiseOr": "bitwise_or",
@@ -65,12 +64,18 @@ for _op, _name in {
     "GreaterOrEqual": "greater_equal",
     "Less": "less",
     "LessOrEqual": "less_equal",
-    "Mul": "multiply",
     "Or": "logical_or",
-    "Sub": "subtract",
     "Xor": "logical_xor",
 }.items():
     kernel(_op)(_binary(_plain(_name)))
+
+
+def _arithmetic(name: str) -> Callable[..., Any]:
+    return lambda call, a, b: getattr(call.xp, name)(a, _aligned(call, a, b), out=call.out)
+
+
+for _op, _name in {"Add": "add", "Mul": "multiply", "Sub": "subtract"}.items():
+    kernel(_op, inplace=True)(_arithmetic(_name))
 kernel("Div")(_binary(divide))
 kernel("Pow")(_binary(_power))
 kernel("BitShift")(_shift)

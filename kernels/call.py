@@ -8,7 +8,8 @@ from ..graph.graph import Graph, Node
 from ..graph.types import Tensor
 
 if TYPE_CHECKING:
-    from .plan import Run, Step
+    from .plan import Step
+    from .run import Run
 
 
 class Call:
@@ -21,9 +22,10 @@ class Call:
         results: Number of results that the node has.
         dtypes: Declared dtype of each result, None where unknown.
         operand_dtypes: Declared dtype of each operand, None where omitted or unknown.
+        out: An operand that the result may be written over, or None; only for kernels registered as ``inplace``.
     """
 
-    __slots__ = ("_run", "_step", "dtypes", "node", "operand_dtypes", "opset", "results", "xp")
+    __slots__ = ("_run", "_step", "dtypes", "node", "operand_dtypes", "opset", "out", "results", "xp")
 
     def __init__(self, step: "Step", run: "Run", dtypes: Sequence[DType | None]) -> None:
         self._step = step
@@ -33,6 +35,7 @@ class Call:
         self.opset: int = step.opset
         self.results = len(step.results)
         self.dtypes = dtypes
+        self.out: Any = None
         self.operand_dtypes = step.operand_dtypes
 
     def attr(self, name: str, default: Any = None) -> Any:

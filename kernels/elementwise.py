@@ -9,7 +9,7 @@ from .registry import kernel
 
 
 def _plain(name: str) -> Callable[..., Any]:
-    return lambda call, x: getattr(call.xp, name)(x)
+    return lambda call, x: getattr(call.xp, name)(x, out=call.out)
 
 
 for _op, _name in {
@@ -38,7 +38,7 @@ for _op, _name in {
     "Tan": "tan",
     "Tanh": "tanh",
 }.items():
-    kernel(_op)(_plain(_name))
+    kernel(_op, inplace=_op not in ("IsNaN", "Not"))(_plain(_name))
 
 
 @kernel("Abs")
@@ -105,7 +105,7 @@ def _polynomial(xp: Any, coefficients: tuple[float, ...], x: Any) -> Any:
 kernel("Erf")(lambda call, x: erf(call.xp, x))
 kernel("Sigmoid")(lambda call, x: sigmoid(call.xp, x))
 kernel("Softplus")(lambda call, x: softplus(call.xp, x))
-kernel("Relu")(lambda call, x: call.xp.maximum(x, 0))
+kernel("Relu", inplace=True)(lambda call, x: call.xp.maximum(x, 0, out=call.out))
 kernel("Softsign")(lambda call, x: x / (1 + call.xp.abs(x)))
 kernel("Mish")(lambda call, x: x * call.xp.tanh(softplus(call.xp, x)))
 kernel("HardSwish")(lambda call, x: x * call.xp.clip(x / 6 + 0.5, 0, 1))

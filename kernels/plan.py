@@ -1,27 +1,19 @@
 """The plan of a graph: which kernels run in which order, on which of its registers, and when values are dropped."""
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..graph.dtypes import DType, DTYPES, cast_array, dtype_of_array
-from ..graph.errors import AmpgraphError, KernelError
+from ..graph.dtypes import DTYPES, DType
+from ..graph.errors import AmpgraphError, KernelError, did_you_mean
 from ..graph.graph import Graph, Node, Value
-from .call import Call, constant_array, readable_attributes
+from .call import constant_array, readable_attributes
 from .registry import Kernel, all_kernels, find_kernel
+from .run import Run, widened
 
-_FLOAT32 = DTYPES["float32"]
-_INT8 = DTYPES["int8"]
-_UINT8 = DTYPES["uint8"]
-
-
-def wide_dtype(dtype: DType) -> DType:
-    """Return the dtype that kernels compute values of ``dtype`` in."""
-    if dtype.kind == "float" and dtype.bits < 32:
-        return _FLOAT32
-    if dtype.bits < 8:
-        return _INT8 if dtype.kind == "int" else _UINT8 if dtype.kind == "uint" else dtype
-    return dtype
+_FLOAT16 = DTYPES["float16"]
+#: A result that is made of constants stays a constant up to so many bytes, or if it is not much larger than they are.
+_ALWAYS_FOLDED = 1 << 20
+_MOST_GROWTH = 4
 
 
 class Step:
@@ -38,7 +30,9 @@ class Step:
         results: Register of each result, -1 where nobody uses it.
         dead: Registers that are read here for the last time.
         dtypes: Dtype of each result as far as declared.
+        is_typed: Whether all of them are.
         operand_dtypes: Dtype of each operand as far as declared.
+        stays_wide: Whether its float16 result, rounded, stays an array of float32, because all that use it compute in float32.
     """
 
     __slots__ = (
@@ -54,6 +48,7 @@ class Step:
         "operands",
         "opset",
         "results",
+        "stays_wide",
     )
 
     def __init__(self, node: Node) -> None:
@@ -67,8 +62,9 @@ class Step:
         self.results: list[int] = []
         self.dead: list[int] = []
         self.dtypes: list[DType | None] = [value.dtype for value in node.outputs]
-        self.operand_dtypes: list[DType | None] = [None if value is None else value.dtype for value in node.inputs]
         self.is_typed = None not in self.dtypes
+        self.operand_dtypes: list[DType | None] = [None if value is None else value.dtype for value in node.inputs]
+        self.stays_wide = False
 
 
 class Plan:
@@ -90,137 +86,17 @@ class Plan:
         self.outputs: list[int] = []
 
 
-class Run:
-    """One run of a program: what its kernels share.
-
-    Args:
-        xp: The array module.
-        on_value: Called with every value that is computed, and its array.
-        on_node: Called with every node that ran and the seconds it took.
-    """
-
-    def __init__(
-        self,
-        xp: Any,
-        on_value: Callable[[Value, Any], None] | None = None,
-        on_node: Callable[[Node, float], None] | None = None,
-    ) -> None:
-        self.xp = xp
-        self.on_value = on_value
-        self.on_node = on_node
-
-    def graph(self, plan: Plan, inputs: Sequence[Any]) -> list[Any]:
-        """Run a plan on a value for each input; return a value for each output."""
-        env = list(plan.template)
-        for register, value in zip(plan.inputs, inputs, strict=True):
-            if register >= 0:
-                env[register] = value
-        hooked = self.on_value is not None or self.on_node is not None
-        for step in plan.steps:
-            operands = [env[register] if register >= 0 else None for register in step.operands]
-            start = time.perf_counter() if hooked else 0.0
-            try:
-                results = self.step(step, operands)
-            except AmpgraphError as error:
-                raise _with_place(error, step) from error
-            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, MemoryError, NotImplementedError) as error:
-                raise _with_place(KernelError(f"{type(error).__name__}: {error}"), step) from error
-            if hooked:
-                self._tell(step, results, time.perf_counter() - start)
-            for register, result in zip(step.results, results, strict=False):
-                if register >= 0:
-                    env[register] = result
-            for register in step.dead:
-                env[register] = None
-            del operands, results
-        return [env[register] for register in plan.outputs]
-
-    def _tell(self, step: Step, results: Sequence[Any], seconds: float) -> None:
-        if self.on_node is not None:
-            self.on_node(step.node, seconds)
-        if self.on_value is not None:
-            for value, result in zip(step.node.outputs, results, strict=False):
-                self.on_value(value, result)
-
-    def step(self, step: Step, operands: list[Any]) -> Sequence[Any]:
-        """Run one node; return its results."""
-        if step.function is not None:
-            missing = len(step.function.inputs) - len(operands)
-            return self.graph(step.function, operands + [None] * missing)
-        kernel = step.kernel
-        assert kernel is not None
-        dtypes = step.dtypes if step.is_typed else _actual_dtypes(step, operands)
-        call = Call(step, self, dtypes)
-        if kernel.moves:
-            results = kernel.function(call, *operands)
-            return results if results.__class__ is tuple else (results,)
-        operands = [_widen(operand) for operand in operands]
-        results = kernel.function(call, *operands)
-        if results.__class__ is not tuple:
-            results = (results,)
-        return [_as_declared(result, dtype) for result, dtype in zip(results, dtypes, strict=False)]
-
-
-def _widen(value: Any) -> Any:
-    """Return a value in the dtype in which kernels compute it."""
-    dtype = getattr(value, "dtype", None)
-    if dtype is None:
-        return [_widen(item) for item in value] if value.__class__ is list else value
-    if dtype.char != "e" and dtype.kind != "V":
-        return value
-    return cast_array(value, wide_dtype(dtype_of_array(dtype)))
-
-
-def _as_declared(value: Any, dtype: DType | None) -> Any:
-    """Return a result as an array of the declared dtype."""
-    if value.__class__ is list:
-        return [_as_declared(item, dtype) for item in value]
-    if dtype is None or value is None or dtype.kind == "string":
-        return value
-    if not hasattr(value, "astype"):
-        import numpy as np
-
-        value = np.asarray(value)
-    if value.dtype.__class__ is not dtype.numpy.__class__ or value.dtype != dtype.numpy:
-        value = cast_array(value, dtype)
-    return value if value.__class__.__name__ == "ndarray" else value.reshape(())[...]
-
-
-def _actual_dtypes(step: Step, operands: Sequence[Any]) -> list[DType | None]:
-    """Return the dtypes of the results of a node whose types are not known before it runs."""
-    ports = step.node.signature
-    known: dict[Any, DType] = dict(step.node.types)
-    for port, operand in zip(ports.inputs, operands, strict=False):
-        while operand.__class__ is list and operand:
-            operand = operand[0]
-        dtype = getattr(operand, "dtype", None)
-        if isinstance(port, str) and dtype is not None:
-            known.setdefault(port, dtype_of_array(dtype))
-    schema = ports.schema
-    for variable, default in getattr(schema, "type_attributes", {}).values():
-        if variable not in known and default:
-            found = DTYPES.get(default) or known.get(default)
-            if found is not None:
-                known[variable] = found
-    return [known.get(port) if isinstance(port, str) else port for port in ports.outputs]
-
-
-def _with_place(error: AmpgraphError, step: Step) -> KernelError:
-    """Return the error with the node in its message; the innermost node is named first."""
-    node = step.node
-    dtypes = ", ".join("-" if dtype is None else dtype.name for dtype in step.operand_dtypes)
-    return KernelError(f"Node {node} on ({dtypes}) failed: {error}")
-
-
 class Planner:
     """Makes the plans of one program.
 
     Args:
         xp: The array module, for constants.
+        fuse: Whether nodes may be computed ahead of time, and float16 results stay float32 between nodes.
     """
 
-    def __init__(self, xp: Any) -> None:
+    def __init__(self, xp: Any, fuse: bool) -> None:
         self.xp = xp
+        self.fuse = fuse
         self.missing: list[Node] = []
 
     def plan(self, graph: Graph, given: Mapping[str, Any] | None = None) -> Plan:
@@ -232,38 +108,100 @@ class Planner:
         """
         given = given or {}
         plan = Plan(graph)
-        registers: dict[Value, int] = {}
-
-        def register(value: Value, content: Any = None) -> int:
-            registers[value] = len(plan.template)
-            plan.template.append(content)
-            return registers[value]
-
         order = graph.topological()
         used = {value for node in order for value in node.inputs if value is not None} | set(graph.outputs)
+        registers: dict[Value, int] = {}
+        constants: set[int] = set()
+        widths: dict[int, int] = {}
+
+        def register(value: Value) -> int:
+            registers[value] = len(plan.template)
+            plan.template.append(None)
+            return registers[value]
+
+        def keep(value: Value, array: Any) -> None:
+            number = register(value)
+            plan.template[number] = self._constant(array)
+            constants.add(number)
+
         for value in graph.inputs:
-            default = value.producer.attributes.get("default")
-            content = None if default is None else constant_array(default)
-            plan.inputs.append(register(value, content) if value in used else -1)
-        last: dict[int, Step] = {}
+            plan.inputs.append(register(value) if value in used else -1)
         for node in order:
-            if node.domain == "ampgraph" and node.op_type == "Input":
-                continue
-            if node.domain == "ampgraph" and node.op_type == "Initializer":
-                if node.outputs[0] in used:
-                    register(node.outputs[0], constant_array(node.attributes["value"]))
+            if node.domain == "ampgraph":
+                if node.op_type == "Initializer" and node.outputs[0] in used:
+                    keep(node.outputs[0], constant_array(node.attributes["value"]))
                 continue
             step = self._step(node, given)
             step.operands = [-1 if value is None else registers[value] for value in node.inputs]
+            if self.fuse and constants.issuperset(i for i in step.operands if i >= 0):
+                folded = self._fold(step, [plan.template[i] if i >= 0 else None for i in step.operands])
+                if folded is not None:
+                    for value, array in zip(node.outputs, folded, strict=False):
+                        keep(value, array)
+                    continue
+            if step.kernel is not None and not step.kernel.moves:
+                step.operands = [self._widen_constant(plan, i, constants, widths) for i in step.operands]
             step.results = [register(value) if value in used else -1 for value in node.outputs]
             plan.steps.append(step)
-            last.update(dict.fromkeys(step.operands, step))
         plan.outputs = [registers[value] for value in graph.outputs]
-        kept = {-1, *plan.outputs, *(i for i, content in enumerate(plan.template) if content is not None)}
-        for number, step in last.items():
-            if number not in kept:
-                step.dead.append(number)
+        self._finish(plan, constants)
         return plan
+
+    def _constant(self, array: Any) -> Any:
+        """Return a constant as the device holds it; kernels and users cannot write to it."""
+        if not hasattr(array, "flags"):
+            return array
+        array = self.xp.asarray(array).view() if array.dtype.kind in "biufc" else array.view()
+        if hasattr(array.flags, "writeable"):
+            array.flags.writeable = False
+        return array
+
+    def _widen_constant(self, plan: Plan, number: int, constants: set[int], widths: dict[int, int]) -> int:
+        """Return the register of a constant in the dtype that kernels compute in: converted here, once, for all of them."""
+        if number not in constants:
+            return number
+        if number not in widths:
+            array = plan.template[number]
+            wide = widened(array)
+            if wide is array:
+                widths[number] = number
+            else:
+                widths[number] = len(plan.template)
+                plan.template.append(self._constant(wide))
+                constants.add(widths[number])
+        return widths[number]
+
+    def _fold(self, step: Step, operands: list[Any]) -> Sequence[Any] | None:
+        """Return the results of a node whose operands are constants; None if it must run each time."""
+        schema = step.node.schema
+        if step.kernel is None or step.function or step.bodies or schema is None or schema.stateful or not step.is_typed:
+            return None
+        import numpy as np
+
+        try:
+            with np.errstate(all="ignore"):
+                results = Run(self.xp).step(step, list(operands))
+        except (AmpgraphError, ArithmeticError, LookupError, TypeError, ValueError, MemoryError, AttributeError):
+            return None  # it may never run
+        if len(results) < len(step.node.outputs) or not all(hasattr(result, "nbytes") for result in results):
+            return None
+        made = sum(result.nbytes for result in results)
+        given = sum(operand.nbytes for operand in operands if operand is not None)
+        return None if made > max(_ALWAYS_FOLDED, _MOST_GROWTH * given) else results
+
+    def _finish(self, plan: Plan, constants: set[int]) -> None:
+        """Find the last use of every register, forget constants that nobody uses, and see which results stay float32."""
+        last: dict[int, Step] = {}
+        for step in plan.steps:
+            last.update(dict.fromkeys(step.operands, step))
+        live = {*last, *plan.outputs}
+        for number in constants:
+            if number not in live:
+                plan.template[number] = None
+        for number in {*last} - constants - {-1, *plan.outputs}:
+            last[number].dead.append(number)
+        if self.fuse:
+            _keep_wide(plan)
 
     def _step(self, node: Node, given: Mapping[str, Any]) -> Step:
         step = Step(node)
@@ -282,14 +220,28 @@ class Planner:
         return step
 
 
+def _keep_wide(plan: Plan) -> None:
+    """Mark the steps whose float16 result is only used by kernels that compute: they would convert it back at once."""
+    narrow = {-1, *plan.outputs}
+    for step in plan.steps:
+        if step.kernel is None or step.kernel.moves or step.bodies or not step.is_typed:
+            narrow.update(step.operands)
+    for step in plan.steps:
+        step.stays_wide = (
+            step.kernel is not None
+            and not step.kernel.moves
+            and not step.bodies
+            and step.dtypes == [_FLOAT16]
+            and step.results[0] not in narrow
+        )
+
+
 def missing_kernels(nodes: Sequence[Node]) -> KernelError:
     """Return the error for nodes whose ops have no kernel."""
-    from ..graph.errors import did_you_mean
-
     node = nodes[0]
-    names = {f"{node.domain}:{node.op_type}" if node.domain else node.op_type: None for node in nodes}
+    names = list(dict.fromkeys(f"{node.domain}:{node.op_type}" if node.domain else node.op_type for node in nodes))
     dtypes = ", ".join("-" if value is None or value.dtype is None else value.dtype.name for value in node.inputs)
-    near = did_you_mean(next(iter(names)), all_kernels())
-    text = f"Node {node} on ({dtypes}) cannot run: op {next(iter(names))!r} has no kernel, {len(all_kernels())} others have one."
-    others = f" Neither have: {', '.join(sorted(list(names)[1:]))}." if len(names) > 1 else ""
-    return KernelError(f"{text}{near}{others}")
+    known = all_kernels()
+    text = f"Node {node} on ({dtypes}) cannot run: op {names[0]!r} has no kernel, {len(known)} others have one."
+    others = f" Neither have: {', '.join(sorted(names[1:]))}." if len(names) > 1 else ""
+    return KernelError(f"{text}{did_you_mean(names[0], known)}{others}")

@@ -3,26 +3,29 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..graph.dtypes import DType, dtype_of_array
+from ..graph.dtypes import DType
 from ..graph.errors import KernelError, did_you_mean
 from ..graph.graph import Graph, Node, Value
 from .backend import get_backend
-from .call import text_array
-from .plan import Planner, Run, missing_kernels
+from .call import constant_array, text_array
+from .plan import Planner, missing_kernels
+from .run import Run
 
 
-def compile(graph: Graph, device: str = "cpu") -> "Program":
+def compile(graph: Graph, device: str = "cpu", *, fuse: bool = True) -> "Program":
     """Make a graph ready to run.
 
     Args:
         graph: The graph; later changes to it have no effect on the program.
         device: ``"cpu"``, ``"gpu"``, ``"gpu:N"``, or ``"auto"`` for a GPU where there is one.
+        fuse: Whether nodes may be computed ahead of time from constants, and float16 values, rounded, kept as float32 from one
+            node to the next. The results are the same; hooks do not see such nodes and dtypes as they are in the graph.
 
     Raises:
         KernelError: If an op has no kernel, or the device cannot be used.
         GraphError: If the graph has a cycle or a constant that cannot be read.
     """
-    return Program(graph, device)
+    return Program(graph, device, fuse=fuse)
 
 
 class Program:
@@ -33,15 +36,20 @@ class Program:
         device: Where it runs: ``"cpu"`` or ``"gpu:N"``.
     """
 
-    def __init__(self, graph: Graph, device: str = "cpu") -> None:
+    def __init__(self, graph: Graph, device: str = "cpu", *, fuse: bool = True) -> None:
         self.graph = graph
         self._backend = get_backend(device)
         self.device = self._backend.name
-        planner = Planner(self._backend.xp)
+        planner = Planner(self._backend.xp, fuse)
         self._plan = planner.plan(graph)
         if planner.missing:
             raise missing_kernels(planner.missing)
         self._inputs = {value.name: value for value in graph.inputs}
+        self._defaults = {
+            name: constant_array(value.producer.attributes["default"])
+            for name, value in self._inputs.items()
+            if "default" in value.producer.attributes
+        }
         self.output_names = tuple(graph.output_names or [value.name for value in graph.outputs])
 
     @property
@@ -85,11 +93,11 @@ class Program:
                     f"{did_you_mean(name, self._inputs)}"
                 )
         found = []
-        for (name, value), register in zip(self._inputs.items(), self._plan.inputs, strict=True):
+        for name, value in self._inputs.items():
             if name in feeds:
                 found.append(_checked(feeds[name], value, name))
             elif "default" in value.producer.attributes:
-                found.append(self._plan.template[register] if register >= 0 else None)
+                found.append(self._defaults[name])
             else:
                 raise KernelError(f"Input {name!r} ({value.dtype}{value.shape}) of graph {self.graph.name!r} has no feed.")
         return found
@@ -134,5 +142,3 @@ def _checked_array(feed: Any, value: Value, name: str) -> Any:
         raise KernelError(f"Input {name!r} takes shape {value.shape}. Received: {list(array.shape)}")
     return array if array.__class__.__name__ == "ndarray" else array[...]
 
-
-__all__ = ["Program", "compile", "dtype_of_array"]

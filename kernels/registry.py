@@ -52,30 +52,34 @@ class Kernel(NamedTuple):
     Attributes:
         function: Computes the op.
         moves: Whether it only moves or chooses elements, so that it takes every dtype as it is.
+        inplace: Whether it can write its result over an operand, which is then ``call.out``.
     """
 
     function: Callable[..., Any]
     moves: bool
+    inplace: bool
 
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _kernels: dict[str, Kernel] = {}
 
 
-def kernel(*names: str, moves: bool = False) -> Callable[[_F], _F]:
+def kernel(*names: str, moves: bool = False, inplace: bool = False) -> Callable[[_F], _F]:
     """Register the decorated function as the kernel of the named ops.
 
     Args:
         names: ``"Op"`` or ``"domain:Op"``.
         moves: Whether it only moves or chooses elements. Others get operands narrower than float32 (or int8) as float32 (or
             int8 and uint8), and their results are rounded once to the declared dtypes.
+        inplace: Whether it writes its result to ``call.out`` where that is given; the result then has the shape and dtype of
+            all operands, broadcast.
     """
 
     def register(function: _F) -> _F:
         for name in names:
             if name in _kernels and _kernels[name].function.__qualname__ != function.__qualname__:
                 raise ValueError(f"Two kernels compute op {name!r}. Received: {function} and {_kernels[name].function}")
-            _kernels[name] = Kernel(function, moves)
+            _kernels[name] = Kernel(function, moves, inplace)
         return function
 
     return register
