@@ -34,18 +34,17 @@ def transform(xp: Any, scores: Any, name: str) -> Any:
 
 
 def two_scores(xp: Any, score: Any, name: str, *, signed: bool) -> Any:
-    """Return ``[N, 2]``: what a single ``score[N]`` of the second class says of both.
+    """Return ``[N, 2]``: what a single ``score[N]`` of the second class says of both, as ONNX Runtime has it.
 
     Args:
         name: The ``post_transform``.
-        signed: Whether scores go from minus to plus infinity; otherwise they are probabilities.
+        signed: Whether the first class has the score's negative; otherwise what is missing from 1.
     """
     if name == "PROBIT":
         return transform(xp, score[:, None], name)
-    if not signed:
-        return xp.stack([1 - score, score], axis=1)
-    both = xp.stack([-score, score], axis=1)
-    return sigmoid(xp, both) if name == "LOGISTIC" else both
+    if name == "LOGISTIC":
+        score, signed = sigmoid(xp, score), False
+    return xp.stack([-score if signed else 1 - score, score], axis=1)
 
 
 def labels_of(call: "Call", integers: str = "classlabels_ints") -> Any:
@@ -84,8 +83,7 @@ def linear_classifier(call: "Call", x: Any) -> tuple[Any, Any]:
         second = scores[:, 0] > 0
         if labels is None or labels.size < 2:
             return xp.where(second, 1, 0), transform(xp, scores, name)
-        transformed = scores[:, 0] if name == "NONE" else transform(xp, scores, name)[:, 0]
-        return labels[second.astype(xp.int64)], two_scores(xp, transformed, "NONE", signed=name == "NONE")
+        return labels[second.astype(xp.int64)], two_scores(xp, scores[:, 0], name, signed=False)
     best = scores.argmax(axis=1)
     return best if labels is None else labels[best], transform(xp, scores, name)
 
@@ -130,20 +128,18 @@ def svm_classifier(call: "Call", x: Any) -> tuple[Any, Any]:
     x = x.reshape(-1, x.shape[-1]).astype(xp.float32)
     counts, rho = call.attr("vectors_per_class") or [], call.attr("rho")
     weights = xp.asarray(call.attr("coefficients"), xp.float32)
-    if call.attr("prob_a"):
-        raise KernelError("Op SVMClassifier with probabilities (prob_a) has no kernel.")
     if counts:
         vectors = xp.asarray(call.attr("support_vectors"), xp.float32).reshape(sum(counts), -1)
         scores, best = _pairs(xp, _kernel_of(call, x, vectors), weights.reshape(-1, sum(counts)), counts, rho)
     else:
         scores = _kernel_of(call, x, weights.reshape(-1, x.shape[1])) + xp.float32(rho[0])
         best = scores.argmax(axis=1)
-    if scores.shape[1] == 1 and labels is not None and labels.size == 2:
-        highest = scores[:, 0]
-        second = highest >= 0.5 if bool((weights >= 0).all()) else highest > 0
-        scores = two_scores(xp, highest, name, signed=name == "NONE")
-        return labels[xp.where(second, 1, best)], scores if name == "NONE" else transform(xp, scores, name)
-    return best if labels is None else labels[best], transform(xp, scores, name)
+    if call.attr("prob_a"):
+        scores = _shares(xp, scores, len(counts), call.attr("prob_a"), call.attr("prob_b"))
+    chosen = best if labels is None else labels[best]
+    if scores.shape[1] == 1 and len(counts) == 2:
+        return chosen, two_scores(xp, scores[:, 0], name, signed=name == "NONE")
+    return chosen, transform(xp, scores, name)
 
 
 def _pairs(xp: Any, kernels: Any, weights: Any, counts: list[int], rho: list[float]) -> tuple[Any, Any]:
@@ -159,3 +155,33 @@ def _pairs(xp: Any, kernels: Any, weights: Any, counts: list[int], rho: list[flo
             votes[:, j] += score <= 0
             scores.append(score)
     return xp.stack(scores, axis=1), votes.argmax(axis=1)
+
+
+def _shares(xp: Any, scores: Any, classes: int, slopes: list[float], offsets: list[float]) -> Any:
+    """Return the probability ``[N, classes]`` that fits those of the pairs best.
+
+    Source of the method: Wu, Lin and Weng, "Probability estimates for multi-class classification by pairwise coupling",
+    JMLR 5 (2004), algorithm 2.
+    """
+    pair = 1 / (1 + xp.exp(scores * xp.float32(1) * xp.asarray(slopes, xp.float32) + xp.asarray(offsets, xp.float32)))
+    pair = xp.clip(pair.astype(xp.float64), 1e-7, 1 - 1e-7)
+    r = xp.zeros((scores.shape[0], classes, classes))
+    upper = xp.triu_indices(classes, 1)
+    r[:, upper[0], upper[1]], r[:, upper[1], upper[0]] = pair, 1 - pair
+    diagonal = xp.arange(classes)
+    q = -r * r.swapaxes(1, 2)
+    q[:, diagonal, diagonal] = (r * r).sum(axis=1)
+    p = xp.full(scores.shape[:1] + (classes,), 1 / classes)
+    for _ in range(max(100, classes)):
+        product = (q @ p[:, :, None])[:, :, 0]
+        total = (p * product).sum(axis=1)
+        moving = xp.abs(product - total[:, None]).max(axis=1) >= 0.005 / classes
+        if not bool(moving.any()):
+            break
+        for t in range(classes):
+            step = xp.where(moving, (total - product[:, t]) / q[:, t, t], 0)
+            total = (total + step * (step * q[:, t, t] + 2 * product[:, t])) / (1 + step) ** 2
+            product = (product + step[:, None] * q[:, t]) / (1 + step)[:, None]
+            p[:, t] += step
+            p /= (1 + step)[:, None]
+    return p.astype(xp.float32)

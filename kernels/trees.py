@@ -203,10 +203,11 @@ def tree_ensemble_classifier(call: "Call", x: Any) -> tuple[Any, Any]:
         raise KernelError("Op TreeEnsembleClassifier needs class labels.")
     scores = _walked(call, x, "class", labels.size, "SUM")
     used = set(call.attr("class_ids"))
-    if labels.size == 2 and len(used) == 1:
-        score = (scores[:, used.pop()] + (base[-1] if base.size else 0.0)).astype(xp.float32)
-        signed = bool((_floats(call, "class_weights") < 0).any())
-        second = score > (0 if signed else 0.5)
-        return labels[second.astype(xp.int64)], two_scores(xp, score, name, signed=signed)
+    single = labels.size == 2 and len(used) == 1
+    signed = bool((_floats(call, "class_weights") < 0).any())
+    if single and 0 in used:
+        score = (scores[:, 0] + (base[0] if base.size else 0.0)).astype(xp.float32)
+        return labels[(score > (0 if signed else 0.5)).astype(xp.int64)], two_scores(xp, score, name, signed=signed)
     scores = (scores + base if base.size else scores).astype(xp.float32)
-    return labels[scores.argmax(axis=1)], transform(xp, scores, name)
+    best = (scores[:, 1] > (0 if signed else 0.5)).astype(xp.int64) if single else scores.argmax(axis=1)
+    return labels[best], transform(xp, scores, name)
