@@ -9,7 +9,7 @@ from typing import Any
 
 from ..graph.errors import KernelError
 from .registry import kernel
-from .windows import Geometry, axis_attr, fold, geometry, pad, view
+from .windows import Geometry, axis_attr, fold, geometry, pad, scratch, view
 
 #: Elements of a block of columns: 2 MB of float32. Larger ones leave the cache, smaller ones make many small products.
 _BLOCK = 1 << 19
@@ -40,15 +40,37 @@ def convolve(xp: Any, x: Any, w: Any, geo: Geometry, groups: int = 1, bias: Any 
         xp.matmul(weights, xp.ascontiguousarray(x).reshape(n, groups, depth, length), out=result)
         if added is not None:
             result += added
+    elif m == groups and max(geo.strides) == 1 and len(geo.kernel) > 1:
+        _depthwise(xp, pad(xp, x, geo), geo, weights, added, result)
     else:
-        _by_blocks(xp, view(xp, pad(xp, x, geo), geo), weights, added, result)
+        _by_blocks(xp, view(xp, pad(xp, x, geo), geo), len(geo.kernel), weights, added, result)
     return result.reshape((n, m, *geo.counts))
 
 
-def _by_blocks(xp: Any, windows: Any, weights: Any, added: Any, result: Any) -> None:
-    """Fill ``result [n, groups, m, length]`` from ``windows [n, c, *kernel, *counts]``, block by block."""
+def _depthwise(xp: Any, padded: Any, geo: Geometry, weights: Any, added: Any, result: Any) -> None:
+    """Fill ``result [n, groups, 1, length]``, where one column after another is one element further in the padded operand.
+
+    Rows run on through the padding, whose results are dropped: copies are long where rows are short.
+    """
+    padded = xp.ascontiguousarray(padded)
+    steps = padded.strides[2:]
+    sizes = padded.shape[2:]
+    reach = sum((count - 1) * step for count, step in zip(geo.counts, steps, strict=True)) // padded.itemsize + 1
+    windows = xp.lib.stride_tricks.as_strided(
+        padded,
+        (*padded.shape[:2], *geo.kernel, reach),
+        (*padded.strides[:2], *(step * d for step, d in zip(steps, geo.dilations, strict=True)), padded.itemsize),
+    )
+    n, groups = result.shape[:2]
+    wide = scratch(xp, "wide", (n, groups, 1, geo.counts[0] * prod(sizes[1:])), result.dtype)
+    _by_blocks(xp, windows, len(geo.kernel), weights, added, wide[..., :reach])
+    rows = wide.reshape((n, groups, geo.counts[0], *sizes[1:]))
+    result.reshape((n, groups, *geo.counts))[...] = rows[(..., *(slice(count) for count in geo.counts[1:]))]
+
+
+def _by_blocks(xp: Any, windows: Any, rank: int, weights: Any, added: Any, result: Any) -> None:
+    """Fill ``result [n, groups, m, length]`` from ``windows [n, c, *kernel, *counts]`` with ``rank`` kernel axes, block by block."""
     n, groups, _, length = result.shape
-    rank = (windows.ndim - 2) // 2
     counts = windows.shape[2 + rank :]
     depth = weights.shape[-1]
     axis = next((i for i, count in enumerate(counts) if count > 1), 0)  # blocks along it are contiguous in the result
@@ -57,7 +79,7 @@ def _by_blocks(xp: Any, windows: Any, weights: Any, added: Any, result: Any) -> 
     some = max(1, min(groups, _BLOCK // max(depth * inner * rows, 1)))
     many = max(1, min(n, _BLOCK // max(depth * inner * rows * some, 1))) if some == groups else 1
     windows = windows.reshape((n, groups, windows.shape[1] // groups, *windows.shape[2:]))
-    columns = xp.empty(many * some * depth * rows * inner, result.dtype)
+    columns = scratch(xp, "columns", (many * some * depth * rows * inner,), result.dtype)
     before = (slice(None),) * (1 + rank + axis)
     for i in range(0, n, many):
         for g in range(0, groups, some):

@@ -3,12 +3,15 @@
 Axes are ``[..., spatial]``: the last ``len(kernel)`` axes of an array are the spatial ones.
 """
 
+import threading
 from collections.abc import Iterator, Sequence
 from itertools import product
-from math import ceil, floor
+from math import ceil, floor, prod
 from typing import Any, NamedTuple
 
 from ..graph.errors import KernelError
+
+_kept = threading.local()
 
 
 class Geometry(NamedTuple):
@@ -97,7 +100,10 @@ def axis_attr(call: Any, name: str, count: int, default: int = 1) -> tuple[int, 
 
 
 def pad(xp: Any, x: Any, geo: Geometry, value: Any = 0) -> Any:
-    """Return ``x`` with ``value`` around its spatial axes, as far as the windows reach: ``x`` itself where they stay inside."""
+    """Return ``x`` with ``value`` around its spatial axes, as far as the windows reach: ``x`` itself where they stay inside.
+
+    The result is for use in this call of a kernel only: it may lie in :func:`scratch` memory.
+    """
     rank = len(geo.kernel)
     lead, shape = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
     reach = [
@@ -106,11 +112,32 @@ def pad(xp: Any, x: Any, geo: Geometry, value: Any = 0) -> Any:
     ]
     if not any(geo.begins) and tuple(reach) == tuple(shape):
         return x
-    result = xp.full(lead + tuple(reach), value, x.dtype) if value else xp.zeros(lead + tuple(reach), x.dtype)
+    result = scratch(xp, "pad", (*lead, *reach), x.dtype)
+    for axis, (begin, size) in enumerate(zip(geo.begins, shape, strict=True), len(lead)):
+        before = (slice(None),) * axis
+        result[(*before, slice(0, max(begin, 0)))] = value
+        result[(*before, slice(begin + size, None))] = value
     inside = tuple(slice(max(b, 0), b + size) for b, size in zip(geo.begins, shape, strict=True))
-    kept = tuple(slice(max(-b, 0), None) for b in geo.begins)
-    result[(..., *inside)] = x[(..., *kept)]
+    source = tuple(slice(max(-b, 0), None) for b in geo.begins)
+    result[(..., *inside)] = x[(..., *source)]
     return result
+
+
+def scratch(xp: Any, use: str, shape: Sequence[int], dtype: Any) -> Any:
+    """Return an array to work in, of any content, until the same thread asks for it again for the same use.
+
+    Memory fresh from the system is expensive to touch first, more than what is computed in it; so NumPy's is kept, up to
+    4 MB for each thread and use. CuPy keeps its own.
+    """
+    count = prod(shape)
+    size = count * dtype.itemsize
+    if xp.__name__ != "numpy" or size > 1 << 22:
+        return xp.empty(shape, dtype)
+    kept = getattr(_kept, use, None)
+    if kept is None or kept.size < size:
+        kept = xp.empty(size, xp.uint8)
+        setattr(_kept, use, kept)
+    return kept[:size].view(dtype).reshape(shape)
 
 
 def view(xp: Any, padded: Any, geo: Geometry) -> Any:
