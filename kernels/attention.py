@@ -209,5 +209,3 @@ def _precision(call: "Call", q: Any) -> Any:
     number = call.attr("softmax_precision")
     dtype = BY_ONNX.get(number or 0)
     return dtype.numpy if dtype is not None and dtype.name == "float64" else None
-
-

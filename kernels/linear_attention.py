@@ -20,7 +20,8 @@ def linear_attention(
     if not (gated or delta or rule == "linear"):
         raise KernelError(f"Op LinearAttention knows linear, gated, delta and gated_delta. Received: update_rule={rule!r}")
     if (gated and decay is None) or (delta and beta is None):
-        raise KernelError(f"Op LinearAttention with update_rule {rule!r} needs operand {'beta' if decay is not None else 'decay'}.")
+        lacking = "decay" if gated and decay is None else "beta"
+        raise KernelError(f"Op LinearAttention with update_rule {rule!r} needs operand {lacking}.")
     heads, shared = call.attr("q_num_heads"), call.attr("kv_num_heads")
     q, k, v = split_heads(q, heads), split_heads(k, shared), split_heads(v, shared)
     batch, _, steps, size = q.shape

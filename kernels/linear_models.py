@@ -163,7 +163,7 @@ def _shares(xp: Any, scores: Any, classes: int, slopes: list[float], offsets: li
     Source of the method: Wu, Lin and Weng, "Probability estimates for multi-class classification by pairwise coupling",
     JMLR 5 (2004), algorithm 2.
     """
-    pair = 1 / (1 + xp.exp(scores * xp.float32(1) * xp.asarray(slopes, xp.float32) + xp.asarray(offsets, xp.float32)))
+    pair = 1 / (1 + xp.exp(scores * xp.asarray(slopes, xp.float32) + xp.asarray(offsets, xp.float32)))
     pair = xp.clip(pair.astype(xp.float64), 1e-7, 1 - 1e-7)
     r = xp.zeros((scores.shape[0], classes, classes))
     upper = xp.triu_indices(classes, 1)
@@ -171,7 +171,7 @@ def _shares(xp: Any, scores: Any, classes: int, slopes: list[float], offsets: li
     diagonal = xp.arange(classes)
     q = -r * r.swapaxes(1, 2)
     q[:, diagonal, diagonal] = (r * r).sum(axis=1)
-    p = xp.full(scores.shape[:1] + (classes,), 1 / classes)
+    p = xp.full((scores.shape[0], classes), 1 / classes)
     for _ in range(max(100, classes)):
         product = (q @ p[:, :, None])[:, :, 0]
         total = (p * product).sum(axis=1)

@@ -35,8 +35,8 @@ def _loss(call: "Call", log_probabilities: Any, labels: Any, weights: Any) -> An
     counted = xp.ones(labels.shape, bool) if ignored is None else labels != ignored
     used = xp.where(counted, labels, 0)
     if labels.size and not bool(((used >= 0) & (used < classes)).all()):
-        raise KernelError(f"Op {call.node.op_type} needs labels of {classes} classes. Received: {int(used.min())} … {int(used.max())}")
-    picked = xp.take_along_axis(log_probabilities, xp.expand_dims(used, 1).astype(xp.int64), axis=1)[:, 0] if classes else counted * 0.0
+        raise KernelError(f"Op {call.node.op_type} has {classes} classes. Received: labels {int(used.min())} … {int(used.max())}")
+    picked = xp.take_along_axis(log_probabilities, xp.expand_dims(used, 1).astype(xp.int64), axis=1)[:, 0]
     one = log_probabilities.dtype.type(1)
     weight = xp.where(counted, one if weights is None else weights[used], 0 * one)
     losses = xp.where(counted, -picked * weight, 0 * one)

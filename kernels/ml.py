@@ -1,5 +1,6 @@
 """Classical machine learning: encoders and scalers of ``ai.onnx.ml``, and the modules that hold its models."""
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +22,14 @@ def lookup(xp: Any, x: Any, keys: Any, values: Any, default: Any) -> Any:
         kept, first = xp.unique(reverse, return_index=True)
         place = xp.minimum(xp.searchsorted(kept, x.reshape(-1)), kept.size - 1)
         near, flat = kept[place], x.reshape(-1)
-        hit = (near == flat) | ((near != near) & (flat != flat))
+        hit = (near == flat) | (_missing(xp, near) & _missing(xp, flat))
         found = xp.where(hit, keys.size - 1 - first[place], -1)
     table = xp.concatenate([values, xp.asarray([default], values.dtype)])
     return table[found].reshape(x.shape)
+
+
+def _missing(xp: Any, x: Any) -> Any:
+    return xp.isnan(x) if x.dtype.kind == "f" else xp.zeros(x.shape, bool)
 
 
 def _objects(xp: Any, items: Sequence[str]) -> Any:
@@ -70,7 +75,11 @@ def _first(call: "Call", stem: str, dtypes: dict[str, Any]) -> Any:
 @kernel("ai.onnx.ml:CategoryMapper", moves=True)
 def category_mapper(call: "Call", x: Any) -> Any:
     """Names to numbers or numbers to names."""
-    xp, names, numbers = call.xp, _objects(call.xp, call.attr("cats_strings")), call.xp.asarray(call.attr("cats_int64s"), call.xp.int64)
+    xp, names, numbers = (
+        call.xp,
+        _objects(call.xp, call.attr("cats_strings")),
+        call.xp.asarray(call.attr("cats_int64s"), call.xp.int64),
+    )
     if x.dtype == object:
         return lookup(xp, x, names, numbers, call.attr("default_int64", -1))
     return lookup(xp, x, numbers, names, call.attr("default_string", "_Unused"))
@@ -117,7 +126,7 @@ def imputer(call: "Call", x: Any) -> Any:
         wanted, filling = call.attr("replaced_value_int64", 0), call.attr("imputed_value_int64s")
     if not filling:
         raise KernelError("Op Imputer needs values of the operand's kind to fill in.")
-    hit = x != x if wanted != wanted else x == x.dtype.type(wanted)
+    hit = _missing(xp, x) if math.isnan(wanted) else x == x.dtype.type(wanted)
     return xp.where(hit, xp.asarray(filling, x.dtype), x)
 
 

@@ -52,14 +52,18 @@ def integer_matmul(xp: Any, a: Any, b: Any, a_zero: Any = None, b_zero: Any = No
 
 
 @kernel("com.microsoft:QLinearAdd")
-def qlinear_add(call: "Call", a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any, scale: Any, zero: Any = None) -> Any:
+def qlinear_add(
+    call: "Call", a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any, scale: Any, zero: Any = None
+) -> Any:
     """Quantized sum."""
     xp = call.xp
     return quantize(xp, dequantize(xp, a, a_scale, a_zero) + dequantize(xp, b, b_scale, b_zero), scale, zero, a.dtype)
 
 
 @kernel("com.microsoft:QLinearMul")
-def qlinear_mul(call: "Call", a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any, scale: Any, zero: Any = None) -> Any:
+def qlinear_mul(
+    call: "Call", a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any, scale: Any, zero: Any = None
+) -> Any:
     """Quantized product."""
     xp = call.xp
     return quantize(xp, dequantize(xp, a, a_scale, a_zero) * dequantize(xp, b, b_scale, b_zero), scale, zero, a.dtype)

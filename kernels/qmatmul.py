@@ -62,9 +62,7 @@ def _columns(scale: Any, b: Any) -> Any:
 
 
 @kernel("com.microsoft:MatMulNBits")
-def matmul_nbits(
-    call: "Call", a: Any, b: Any, scales: Any, zeros: Any = None, groups: Any = None, bias: Any = None
-) -> Any:
+def matmul_nbits(call: "Call", a: Any, b: Any, scales: Any, zeros: Any = None, groups: Any = None, bias: Any = None) -> Any:
     """Product with a weight ``[N, K]`` packed in blocks along K: ``b[N, blocks, bytes]``, a scale and zero point per block."""
     xp, n, k = call.xp, call.attr("N"), call.attr("K")
     bits, size = call.attr("bits", 4), call.attr("block_size")

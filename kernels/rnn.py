@@ -153,7 +153,9 @@ def _quantized_products(xp: Any, weight: Any, scale: Any, zero: Any) -> list[Pro
 
 def _functions(call: "Call", names: Sequence[str], count: int) -> list[Callable[[Any, Any], Any]]:
     if len(names) < count:
-        raise KernelError(f"Op {call.node.op_type} needs {count} activation functions for its directions. Received: {list(names)}")
+        raise KernelError(
+            f"Op {call.node.op_type} needs {count} activation functions for its directions. Received: {list(names)}"
+        )
     return find_activations(names[:count], call.attr("activation_alpha"), call.attr("activation_beta"))
 
 
@@ -179,7 +181,9 @@ def _run(
     which = call.attr("direction", "forward")
     expected = {"forward": 1, "reverse": 1, "bidirectional": 2}.get(which)
     if expected != len(directions):
-        raise KernelError(f"Op {call.node.op_type} with direction {which!r} cannot have weights for {len(directions)} directions.")
+        raise KernelError(
+            f"Op {call.node.op_type} with direction {which!r} cannot have weights for {len(directions)} directions."
+        )
     if batch_first:
         x = x.swapaxes(0, 1)
         initial = tuple(None if state is None else state.swapaxes(0, 1) for state in initial)

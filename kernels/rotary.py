@@ -25,7 +25,9 @@ def rotate(xp: Any, x: Any, cos: Any, sin: Any, interleaved: bool) -> Any:
     if 2 * pairs > x.shape[-1]:
         raise KernelError(f"A rotation of {x.shape[-1]} channels needs at most half as many cosines. Received: {pairs}")
     cos, sin = cos[:, None], sin[:, None]
-    first, second = (x[..., : 2 * pairs : 2], x[..., 1 : 2 * pairs : 2]) if interleaved else (x[..., :pairs], x[..., pairs : 2 * pairs])
+    first, second = (
+        (x[..., : 2 * pairs : 2], x[..., 1 : 2 * pairs : 2]) if interleaved else (x[..., :pairs], x[..., pairs : 2 * pairs])
+    )
     result = x.copy()
     real, imaginary = first * cos - second * sin, first * sin + second * cos
     if interleaved:
@@ -60,6 +62,8 @@ def _rotated(call: "Call", x: Any, cos: Any, sin: Any) -> Any:
     split = x if x.ndim == 4 else split_heads(x, heads)
     wanted = (partial or split.shape[-1]) // 2
     if cos.shape[-1] != wanted or sin.shape != cos.shape:
-        raise KernelError(f"The caches of op {call.node.op_type} must have {wanted} columns. Received: {cos.shape} and {sin.shape}")
+        raise KernelError(
+            f"The caches of op {call.node.op_type} must have {wanted} columns. Received: {cos.shape} and {sin.shape}"
+        )
     result = rotate(call.xp, split, cos, sin, interleaved)
     return result if x.ndim == 4 else join_heads(result)

@@ -55,9 +55,7 @@ def quantized_attention(
 
 
 @kernel("com.microsoft:PackedAttention")
-def packed_attention(
-    call: "Call", x: Any, weights: Any, bias: Any, offsets: Any, ends: Any, extra: Any = None
-) -> Any:
+def packed_attention(call: "Call", x: Any, weights: Any, bias: Any, offsets: Any, ends: Any, extra: Any = None) -> Any:
     """Self-attention of tokens ``x[tokens, hidden]`` without padding, see :mod:`~.packing`."""
     lengths = call.xp.diff(ends)
     y = _self_attention(call, restore(call.xp, x @ weights + bias, offsets), lengths, None, extra, None)
@@ -136,9 +134,7 @@ def _cut(x: Any, sizes: Sequence[int]) -> list[Any]:
     return [x[..., end - size : end] for end, size in zip(ends, sizes, strict=True)]
 
 
-def _attend(
-    call: "Call", q: Any, k: Any, v: Any, mask: Any, extra: Any, before: int, stage: int = -1
-) -> tuple[Any, Any]:
+def _attend(call: "Call", q: Any, k: Any, v: Any, mask: Any, extra: Any, before: int, stage: int = -1) -> tuple[Any, Any]:
     """Attend with the node's scale, mask and order; ``before`` keys stand before the first query."""
     xp = call.xp
     bias = _mask_bias(call, mask, q, k.shape[2])
