@@ -42,16 +42,13 @@ def fused_gemm(call: "Call", a: Any, b: Any, c: Any = None) -> Any:
     return _activated(call, y if c is None else y + a.dtype.type(call.attr("beta", 1.0)) * c)
 
 
-@kernel("com.microsoft:FusedConv", "com.microsoft:NhwcFusedConv")
+@kernel("com.microsoft:FusedConv")
 def fused_conv(call: "Call", x: Any, w: Any, b: Any = None, z: Any = None) -> Any:
     """``activation(convolution + z)``."""
     convolution = find_kernel("", "Conv")
     if convolution is None:
         raise KernelError("Op FusedConv needs the kernel of Conv, which does not exist.")
-    last = call.node.op_type.startswith("Nhwc")
-    move = call.xp.moveaxis
-    y = convolution.function(call, move(x, -1, 1) if last else x, move(w, -1, 1) if last else w, b)
-    y = move(y, 1, -1) if last else y
+    y = convolution.function(call, x, w, b)
     return _activated(call, y if z is None else y + z)
 
 

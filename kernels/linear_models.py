@@ -146,7 +146,8 @@ def _pairs(xp: Any, kernels: Any, weights: Any, counts: list[int], rho: list[flo
     """Return the score of each pair of classes, and the class that most pairs vote for."""
     ends = [sum(counts[: i + 1]) for i in range(len(counts))]
     spans = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
-    scores, votes = [], xp.zeros((kernels.shape[0], len(counts)), xp.int64)
+    scores: list[Any] = []
+    votes = xp.zeros((kernels.shape[0], len(counts)), xp.int64)
     for i in range(len(counts)):
         for j in range(i + 1, len(counts)):
             score = kernels[:, spans[i]] @ weights[j - 1, spans[i]] + kernels[:, spans[j]] @ weights[i, spans[j]]

@@ -6,6 +6,7 @@ only in how a row is multiplied.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..graph.errors import KernelError
@@ -134,21 +135,22 @@ def rnn(call: "Call", x: Any, w: Any, r: Any, b: Any = None, lens: Any = None, h
 
 def _products(weight: Any) -> list[Product]:
     """Return, for each direction, the product of rows with the transposed weight ``[gates, size]``."""
-    return [lambda rows, wt=part.T: rows @ wt for part in weight]
+    return [partial(_product, part.T) for part in weight]
+
+
+def _product(weight: Any, rows: Any) -> Any:
+    return rows @ weight
 
 
 def _quantized_products(xp: Any, weight: Any, scale: Any, zero: Any) -> list[Product]:
     """Return, for each direction, the product of rows, quantized to 8 bits together, with an integer weight."""
+    wide = [part.astype(xp.float32) - offset.astype(xp.float32) for part, offset in zip(weight, zero, strict=True)]
+    return [partial(_quantized_product, xp, part, scale[d]) for d, part in enumerate(wide)]
 
-    def product(rows: Any, wt: Any, ws: Any) -> Any:
-        quantized, row_scale, row_zero = dynamic_quantize(xp, rows)
-        return ((quantized.astype(xp.float32) - xp.float32(row_zero)) @ wt) * (row_scale * ws)
 
-    found = []
-    for d in range(weight.shape[0]):
-        wt = weight[d].astype(xp.float32) - zero[d].astype(xp.float32)
-        found.append(lambda rows, wt=wt, ws=scale[d]: product(rows, wt, ws))
-    return found
+def _quantized_product(xp: Any, weight: Any, scale: Any, rows: Any) -> Any:
+    quantized, row_scale, row_zero = dynamic_quantize(xp, rows)
+    return ((quantized.astype(xp.float32) - row_zero.astype(xp.float32)) @ weight) * (row_scale * scale)
 
 
 def _functions(call: "Call", names: Sequence[str], count: int) -> list[Callable[[Any, Any], Any]]:
