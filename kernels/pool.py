@@ -1,12 +1,14 @@
 """Pooling: the greatest, the mean or the norm of every window, axis by axis because all three separate."""
 
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
 from ..graph.errors import KernelError
 from .registry import kernel
 from .windows import Geometry, geometry, pad
+
+#: Elements of the operand that are worked on at a time, so that they stay in the cache.
+_BLOCK = 1 << 19
 
 
 def pool_geometry(call: Any, x: Any) -> Geometry:
@@ -17,21 +19,51 @@ def pool_geometry(call: Any, x: Any) -> Geometry:
     return geometry(call, x.shape[2:], [int(k) for k in shape])
 
 
-def along_axes(xp: Any, padded: Any, geo: Geometry, combine: Callable[..., Any]) -> Any:
-    """Combine the elements of every window with a ufunc, one axis after another, the last one first."""
-    for i in reversed(range(len(geo.kernel))):
-        axis = 2 + i
-        before = (slice(None),) * axis
-        k, s, d, n = geo.kernel[i], geo.strides[i], geo.dilations[i], geo.counts[i]
+def windowed(xp: Any, x: Any, geo: Geometry, combine: Any, outside: Any = 0) -> Any:
+    """Combine the elements of every window with a ufunc, one axis after another, some channels at a time.
 
-        def part(tap: int, before: Any = before, s: int = s, d: int = d, n: int = n, source: Any = padded) -> Any:
-            return source[(*before, slice(tap * d, tap * d + (n - 1) * s + 1 if n else 0, s))]
+    Args:
+        xp: Array module.
+        x: ``[N, C, spatial ...]``.
+        geo: The windows.
+        combine: A ufunc of two operands that is associative.
+        outside: What stands around ``x``.
+    """
+    images = x.reshape((-1, *x.shape[2:]))
+    result = xp.empty((len(images), *geo.counts), x.dtype)
+    if not result.size:
+        return result.reshape((*x.shape[:2], *geo.counts))
+    some = max(1, _BLOCK // prod(x.shape[2:]))
+    last = len(geo.kernel) - 1
+    for i in range(0, len(images), some):
+        part = pad(xp, images[i : i + some], geo, outside)
+        for axis in range(last):
+            part = _along(part, axis + 1, axis, geo, combine)
+        # Along the last axis windows run on over the ends of rows, for the sake of long loops; those are dropped.
+        k, d = geo.kernel[last], geo.dilations[last]
+        if k > 1:
+            part = xp.ascontiguousarray(part)
+            line = part.reshape(-1)
+            sums = xp.empty_like(line)
+            good = sums[: line.size - (k - 1) * d]
+            combine(line[: good.size], line[d : d + good.size], out=good)
+            for tap in range(2, k):
+                combine(good, line[tap * d : tap * d + good.size], out=good)
+            part = sums.reshape(part.shape)
+        result[i : i + some] = part[(..., geo.slices((0,) * (last + 1))[last])]
+    return result.reshape((*x.shape[:2], *geo.counts))
 
-        result = part(0).copy() if k == 1 else combine(part(0), part(1))
-        for tap in range(2, k):
-            combine(result, part(tap), out=result)
-        padded = result
-    return padded
+
+def _along(x: Any, axis: int, spatial: int, geo: Geometry, combine: Any) -> Any:
+    """Combine windows along one axis."""
+    before = (slice(None),) * axis
+    parts = [x[(*before, geo.slices((tap,) * len(geo.kernel))[spatial])] for tap in range(geo.kernel[spatial])]
+    if len(parts) == 1:
+        return parts[0]
+    result = combine(parts[0], parts[1])
+    for part in parts[2:]:
+        combine(result, part, out=result)
+    return result
 
 
 def lowest(xp: Any, dtype: Any) -> Any:
@@ -47,10 +79,9 @@ def max_pool(call: Any, x: Any) -> Any:
     if last:
         x = xp.moveaxis(x, -1, 1)
     geo = pool_geometry(call, x)
-    padded = pad(xp, x, geo, lowest(xp, x.dtype))
     if call.results > 1:
-        return _max_and_index(call, x, padded, geo)
-    result = along_axes(xp, padded, geo, xp.maximum)
+        return _max_and_index(call, x, pad(xp, x, geo, lowest(xp, x.dtype)), geo)
+    result = windowed(xp, x, geo, xp.maximum, lowest(xp, x.dtype))
     return xp.moveaxis(result, 1, -1) if last else result
 
 
@@ -91,7 +122,7 @@ def average_pool(call: Any, x: Any) -> Any:
 
 def _window_means(call: Any, x: Any, geo: Geometry) -> Any:
     xp = call.xp
-    sums = along_axes(xp, pad(xp, x, geo), geo, xp.add)
+    sums = windowed(xp, x, geo, xp.add)
     counts = xp.ones((), x.dtype)
     padding = bool(call.attr("count_include_pad", 0))
     for i, size in enumerate(x.shape[2:]):
@@ -109,7 +140,7 @@ def lp_pool(call: Any, x: Any) -> Any:
     xp = call.xp
     p = call.attr("p", 2)
     geo = pool_geometry(call, x)
-    return _root(xp, along_axes(xp, pad(xp, _power(xp, x, p), geo), geo, xp.add), p)
+    return _root(xp, windowed(xp, _power(xp, x, p), geo, xp.add), p)
 
 
 def _power(xp: Any, x: Any, p: float) -> Any:
