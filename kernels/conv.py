@@ -5,11 +5,14 @@ every rank, stride, dilation and number of groups, depthwise ones included; wind
 """
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..graph.errors import KernelError
 from .registry import kernel
 from .windows import Geometry, axis_attr, fold, geometry, pad, scratch, view
+
+if TYPE_CHECKING:
+    from .call import Call
 
 #: Elements of a block of columns: 2 MB of float32. Larger ones leave the cache, smaller ones make many small products.
 _BLOCK = 1 << 19
@@ -87,7 +90,7 @@ def _by_blocks(xp: Any, windows: Any, rank: int, weights: Any, added: Any, resul
                 part = windows[(slice(i, i + many), slice(g, g + some), *before, slice(row, row + rows))]
                 block = columns[: part.size].reshape(part.shape)
                 block[...] = part
-                block = block.reshape(part.shape[0], part.shape[1], depth, -1)
+                block = block.reshape(*part.shape[:2], depth, part.shape[3 + rank + axis] * inner)
                 out = result[i : i + many, g : g + some, :, row * inner : row * inner + block.shape[-1]]
                 xp.matmul(weights[g : g + some], block, out=out)
                 if added is not None:
@@ -103,13 +106,13 @@ def check_groups(channels: int, depth: int, results: int, groups: int) -> None:
         )
 
 
-def kernel_shape(call: Any, w: Any, spatial: int = 2) -> tuple[int, ...]:
+def kernel_shape(call: "Call", w: Any) -> tuple[int, ...]:
     """Return the window shape that the weights have.
 
     Raises:
         KernelError: If the attribute says another.
     """
-    shape = tuple(int(k) for k in w.shape[spatial:])
+    shape = tuple(int(k) for k in w.shape[2:])
     given = tuple(int(k) for k in call.attr("kernel_shape", None) or shape)
     if given != shape:
         raise KernelError(f"Weights of shape {list(w.shape)} do not fit the attribute kernel_shape. Received: {list(given)}")
@@ -125,7 +128,7 @@ def check_ranks(x: Any, w: Any) -> None:
 
 
 @kernel("Conv")
-def conv(call: Any, x: Any, w: Any, bias: Any = None) -> Any:
+def conv(call: "Call", x: Any, w: Any, bias: Any = None) -> Any:
     """Convolution as machine learning has it, which is a correlation."""
     check_ranks(x, w)
     geo = geometry(call, x.shape[2:], kernel_shape(call, w))
@@ -133,7 +136,7 @@ def conv(call: Any, x: Any, w: Any, bias: Any = None) -> Any:
 
 
 @kernel("ConvTranspose")
-def conv_transpose(call: Any, x: Any, w: Any, bias: Any = None) -> Any:
+def conv_transpose(call: "Call", x: Any, w: Any, bias: Any = None) -> Any:
     """The transpose of a convolution whose weights are ``[C, M / groups, kernel ...]``."""
     xp = call.xp
     check_ranks(x, w)
@@ -141,7 +144,9 @@ def conv_transpose(call: Any, x: Any, w: Any, bias: Any = None) -> Any:
     size, shape = _transposed(call, x.shape[2:], kernel_shape(call, w))
     n, c = x.shape[:2]
     if groups < 1 or w.shape[0] != c or c % groups:
-        raise KernelError(f"Weights of shape {list(w.shape)} do not fit {c} channels in {groups} groups. Received: {list(x.shape)}")
+        raise KernelError(
+            f"Weights of shape {list(w.shape)} do not fit {c} channels in {groups} groups. Received: {list(x.shape)}"
+        )
     weights = xp.ascontiguousarray(w.reshape(groups, c // groups, -1).swapaxes(1, 2))
     columns = xp.matmul(weights, xp.ascontiguousarray(x).reshape(n, groups, c // groups, prod(x.shape[2:])))
     columns = columns.reshape((n, groups * w.shape[1], prod(size.kernel), *x.shape[2:]))
@@ -151,7 +156,7 @@ def conv_transpose(call: Any, x: Any, w: Any, bias: Any = None) -> Any:
     return result
 
 
-def _transposed(call: Any, sizes: tuple[int, ...], taps: tuple[int, ...]) -> tuple[Geometry, tuple[int, ...]]:
+def _transposed(call: "Call", sizes: tuple[int, ...], taps: tuple[int, ...]) -> tuple[Geometry, tuple[int, ...]]:
     """Return the windows of the convolution that is transposed, and the spatial shape of the result."""
     rank = len(sizes)
     strides = axis_attr(call, "strides", rank)
@@ -176,7 +181,7 @@ def _transposed(call: Any, sizes: tuple[int, ...], taps: tuple[int, ...]) -> tup
 
 
 @kernel("CausalConvWithState")
-def causal_conv(call: Any, x: Any, w: Any, bias: Any = None, past: Any = None) -> tuple[Any, Any]:
+def causal_conv(call: "Call", x: Any, w: Any, bias: Any = None, past: Any = None) -> tuple[Any, Any]:
     """Depthwise convolution over past positions only; the last ``k - 1`` positions are handed on."""
     xp = call.xp
     k = w.shape[-1]
@@ -191,12 +196,12 @@ def causal_conv(call: Any, x: Any, w: Any, bias: Any = None, past: Any = None) -
 
 
 @kernel("ConvInteger")
-def conv_integer(call: Any, x: Any, w: Any, x_zero: Any = None, w_zero: Any = None) -> Any:
+def conv_integer(call: "Call", x: Any, w: Any, x_zero: Any = None, w_zero: Any = None) -> Any:
     """Convolution of 8-bit integers, exact in int32."""
     return _integer_sums(call, x, w, x_zero, w_zero)
 
 
-def _integer_sums(call: Any, x: Any, w: Any, x_zero: Any, w_zero: Any) -> Any:
+def _integer_sums(call: "Call", x: Any, w: Any, x_zero: Any, w_zero: Any) -> Any:
     """Convolve integers less their zero points, in the narrowest float that holds every sum exactly."""
     xp = call.xp
     check_ranks(x, w)
@@ -212,7 +217,16 @@ def _integer_sums(call: Any, x: Any, w: Any, x_zero: Any, w_zero: Any) -> Any:
 
 @kernel("QLinearConv", "com.microsoft:QLinearConv")
 def qlinear_conv(
-    call: Any, x: Any, x_scale: Any, x_zero: Any, w: Any, w_scale: Any, w_zero: Any, y_scale: Any, y_zero: Any, bias: Any = None
+    call: "Call",
+    x: Any,
+    x_scale: Any,
+    x_zero: Any,
+    w: Any,
+    w_scale: Any,
+    w_zero: Any,
+    y_scale: Any,
+    y_zero: Any,
+    bias: Any = None,
 ) -> Any:
     """Convolution of quantized arrays: exact sums in int32, scaled in float32, rounded once (ties to even)."""
     xp = call.xp

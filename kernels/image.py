@@ -1,21 +1,24 @@
 """Images: blocks of pixels that become channels and back, crops, and regions of interest."""
 
 from math import ceil, prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..graph.errors import KernelError
 from .registry import kernel
 from .windows import Geometry, axis_attr, fold
 
+if TYPE_CHECKING:
+    from .call import Call
 
-def _block(call: Any, x: Any) -> tuple[int, int, int, int, int]:
+
+def _block(call: "Call", x: Any) -> tuple[int, int, int, int, int]:
     if x.ndim != 4:
         raise KernelError(f"{call.node.op_type} takes an array [N, C, H, W]. Received: {list(x.shape)}")
     return (*x.shape, int(call.attr("blocksize", 1)))
 
 
 @kernel("DepthToSpace", moves=True)
-def depth_to_space(call: Any, x: Any) -> Any:
+def depth_to_space(call: "Call", x: Any) -> Any:
     """Channels become blocks of pixels."""
     n, c, h, w, b = _block(call, x)
     if b < 1 or c % (b * b):
@@ -28,7 +31,7 @@ def depth_to_space(call: Any, x: Any) -> Any:
 
 
 @kernel("SpaceToDepth", moves=True)
-def space_to_depth(call: Any, x: Any) -> Any:
+def space_to_depth(call: "Call", x: Any) -> Any:
     """Blocks of pixels become channels."""
     n, c, h, w, b = _block(call, x)
     if b < 1 or h % b or w % b:
@@ -39,7 +42,7 @@ def space_to_depth(call: Any, x: Any) -> Any:
 
 
 @kernel("CenterCropPad", moves=True)
-def center_crop_pad(call: Any, x: Any, shape: Any) -> Any:
+def center_crop_pad(call: "Call", x: Any, shape: Any) -> Any:
     """Crop around the center, or pad with zeros around it."""
     axes = [int(a) % x.ndim for a in call.attr("axes", None) or range(x.ndim)]
     sizes = list(x.shape)
@@ -61,7 +64,7 @@ def center_crop_pad(call: Any, x: Any, shape: Any) -> Any:
 
 
 @kernel("Col2Im")
-def col2im(call: Any, x: Any, image: Any, block: Any) -> Any:
+def col2im(call: "Call", x: Any, image: Any, block: Any) -> Any:
     """Add up columns ``[N, C * taps, blocks]`` to images."""
     shape, kernel_shape = [int(v) for v in image], tuple(int(v) for v in block)
     rank = len(shape)
@@ -78,7 +81,7 @@ def col2im(call: Any, x: Any, image: Any, block: Any) -> Any:
 
 
 @kernel("RoiAlign")
-def roi_align(call: Any, x: Any, rois: Any, images: Any) -> Any:
+def roi_align(call: "Call", x: Any, rois: Any, images: Any) -> Any:
     """The mean (or maximum) of bilinear samples in each bin of each region.
 
     Samples stand on a grid, so that a region's are rows and columns weighted: two small products for each region.
@@ -119,7 +122,7 @@ def _samples(xp: Any, image: Any, grid: Any, bins: tuple[int, int], greatest: bo
         lines = xp.take(image, top, 1) * wt[:, None] + xp.take(image, bottom, 1) * wb[:, None]
         lines = lines.reshape(shape[0], bins[0], rows, -1).mean(2)
         return (xp.take(lines, left, 2) * wl + xp.take(lines, right, 2) * wr).reshape(*shape[:2], *shape[3:]).mean(3)
-    best = None
+    best: Any = None
     for y, wy in ((top, wt), (bottom, wb)):
         for at, wx in ((left, wl), (right, wr)):
             part = xp.take(xp.take(image, y, 1), at, 2) * (wy[:, None] * wx)
@@ -128,7 +131,7 @@ def _samples(xp: Any, image: Any, grid: Any, bins: tuple[int, int], greatest: bo
 
 
 @kernel("MaxRoiPool")
-def max_roi_pool(call: Any, x: Any, rois: Any) -> Any:
+def max_roi_pool(call: "Call", x: Any, rois: Any) -> Any:
     """The greatest element in each bin of each region, whose corners are rounded to pixels."""
     xp = call.xp
     bins = [int(v) for v in call.attr("pooled_shape", ())]

@@ -4,10 +4,13 @@ Means and deviations are taken in two passes, so that a large mean costs no digi
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..graph.errors import KernelError
 from .registry import kernel
+
+if TYPE_CHECKING:
+    from .call import Call
 
 
 def standardize(xp: Any, x: Any, axes: Sequence[int], epsilon: float) -> tuple[Any, Any, Any]:
@@ -43,44 +46,42 @@ def _into(y: Any, other: Any, inplace: str, plain: str) -> Any:
     return getattr(y, inplace if fits else plain)(other)
 
 
-def _axes_from(call: Any, x: Any, default: int = -1) -> tuple[int, ...]:
+def _axes_from(call: "Call", x: Any, default: int = -1) -> tuple[int, ...]:
     axis = int(call.attr("axis", default))
     if not -x.ndim <= axis < max(x.ndim, 1):
         raise KernelError(f"Attribute 'axis' must lie in [-{x.ndim}, {x.ndim}). Received: {axis}")
     return tuple(range(axis % x.ndim, x.ndim))
 
 
-def _statistics(call: Any, first: int, *values: Any) -> tuple[Any, ...]:
+def _statistics(call: "Call", first: int, *values: Any) -> tuple[Any, ...]:
     """Return statistics in the dtypes that their results declare."""
     declared = [call.dtypes[first + i] if first + i < len(call.dtypes) else None for i in range(len(values))]
-    return tuple(
-        v if d is None or d.bits < 32 else v.astype(d.numpy, copy=False) for v, d in zip(values, declared, strict=True)
-    )
+    return tuple(v if d is None or d.bits < 32 else v.astype(d.numpy, copy=False) for v, d in zip(values, declared, strict=True))
 
 
 @kernel("LayerNormalization", "com.microsoft:LayerNormalization")
-def layer_normalization(call: Any, x: Any, scale: Any, bias: Any = None) -> tuple[Any, ...]:
+def layer_normalization(call: "Call", x: Any, scale: Any, bias: Any = None) -> tuple[Any, ...]:
     """Normalization over the axes from ``axis`` on; the mean and the inverse deviation are results, too."""
     y, mean, inverse = standardize(call.xp, x, _axes_from(call, x), call.attr("epsilon", 1e-5))
     return affine(y, scale, bias), *_statistics(call, 1, mean, inverse)
 
 
 @kernel("RMSNormalization")
-def rms_normalization(call: Any, x: Any, scale: Any) -> Any:
+def rms_normalization(call: "Call", x: Any, scale: Any) -> Any:
     """Elements over their root mean square along the axes from ``axis`` on."""
     y, _ = rms_scale(call.xp, x, _axes_from(call, x), call.attr("epsilon", 1e-5))
     return affine(y, scale)
 
 
 @kernel("SimplifiedLayerNormalization", "com.microsoft:SimplifiedLayerNormalization")
-def simplified_layer_normalization(call: Any, x: Any, scale: Any) -> tuple[Any, ...]:
+def simplified_layer_normalization(call: "Call", x: Any, scale: Any) -> tuple[Any, ...]:
     """RMSNormalization, which also returns the inverse deviation."""
     y, inverse = rms_scale(call.xp, x, _axes_from(call, x), call.attr("epsilon", 1e-5))
     return affine(y, scale), *_statistics(call, 1, inverse)
 
 
 @kernel("com.microsoft:SkipLayerNormalization")
-def skip_layer_normalization(call: Any, x: Any, skip: Any, gamma: Any, beta: Any = None, bias: Any = None) -> tuple[Any, ...]:
+def skip_layer_normalization(call: "Call", x: Any, skip: Any, gamma: Any, beta: Any = None, bias: Any = None) -> tuple[Any, ...]:
     """Normalization of a sum, which is the last result."""
     total = x + skip if bias is None else x + skip + bias
     y, mean, inverse = standardize(call.xp, total, (-1,), call.attr("epsilon", 1e-12))
@@ -88,7 +89,7 @@ def skip_layer_normalization(call: Any, x: Any, skip: Any, gamma: Any, beta: Any
 
 
 @kernel("com.microsoft:SkipSimplifiedLayerNormalization")
-def skip_simplified_layer_normalization(call: Any, x: Any, skip: Any, gamma: Any, bias: Any = None) -> tuple[Any, ...]:
+def skip_simplified_layer_normalization(call: "Call", x: Any, skip: Any, gamma: Any, bias: Any = None) -> tuple[Any, ...]:
     """Root mean square normalization of a sum, which is the last result."""
     total = x + skip if bias is None else x + skip + bias
     y, inverse = rms_scale(call.xp, total, (-1,), call.attr("epsilon", 1e-12))
@@ -97,7 +98,7 @@ def skip_simplified_layer_normalization(call: Any, x: Any, skip: Any, gamma: Any
 
 @kernel("com.microsoft:EmbedLayerNormalization")
 def embed_layer_normalization(
-    call: Any,
+    call: "Call",
     ids: Any,
     segments: Any,
     words: Any,
@@ -125,7 +126,7 @@ def column(value: Any, rank: int) -> Any:
 
 
 @kernel("BatchNormalization")
-def batch_normalization(call: Any, x: Any, scale: Any, bias: Any, mean: Any, variance: Any) -> Any:
+def batch_normalization(call: "Call", x: Any, scale: Any, bias: Any, mean: Any, variance: Any) -> Any:
     """Normalization of each channel: with the given statistics, or, in training, with those of the batch.
 
     Before version 14 a node trains when it has more than one result. In training, the running statistics are results too, and
@@ -155,7 +156,7 @@ def batch_normalization(call: Any, x: Any, scale: Any, bias: Any, mean: Any, var
 
 
 @kernel("InstanceNormalization")
-def instance_normalization(call: Any, x: Any, scale: Any, bias: Any) -> Any:
+def instance_normalization(call: "Call", x: Any, scale: Any, bias: Any) -> Any:
     """Normalization of each channel of each element of the batch."""
     y, _, _ = standardize(call.xp, x, range(2, x.ndim), call.attr("epsilon", 1e-5))
     return affine(y, column(scale, x.ndim), column(bias, x.ndim))
@@ -171,7 +172,7 @@ def group_standardize(xp: Any, x: Any, groups: int, epsilon: float) -> Any:
 
 
 @kernel("GroupNormalization")
-def group_normalization(call: Any, x: Any, scale: Any, bias: Any) -> Any:
+def group_normalization(call: "Call", x: Any, scale: Any, bias: Any) -> Any:
     """Normalization of groups of channels; before version 21 one scale and bias stood for a group."""
     groups = int(call.attr("num_groups", 1))
     y = group_standardize(call.xp, x, groups, call.attr("epsilon", 1e-5))
@@ -181,7 +182,7 @@ def group_normalization(call: Any, x: Any, scale: Any, bias: Any) -> Any:
 
 
 @kernel("com.microsoft:GroupNorm", "com.microsoft:SkipGroupNorm")
-def group_norm(call: Any, x: Any, gamma: Any, beta: Any, skip: Any = None, bias: Any = None) -> tuple[Any, ...]:
+def group_norm(call: "Call", x: Any, gamma: Any, beta: Any, skip: Any = None, bias: Any = None) -> tuple[Any, ...]:
     """Normalization of groups of channels, the last axis unless ``channels_last`` is 0; then SiLU if asked."""
     xp = call.xp
     last = bool(call.attr("channels_last", 1))
@@ -202,7 +203,7 @@ def group_norm(call: Any, x: Any, gamma: Any, beta: Any, skip: Any = None, bias:
 
 
 @kernel("MeanVarianceNormalization")
-def mean_variance_normalization(call: Any, x: Any) -> Any:
+def mean_variance_normalization(call: "Call", x: Any) -> Any:
     """Elements less their mean over their deviation along ``axes``, which is kept from 0 by a billionth."""
     xp = call.xp
     axes = tuple(int(a) for a in call.attr("axes", None) or (0, 2, 3))
@@ -212,19 +213,16 @@ def mean_variance_normalization(call: Any, x: Any) -> Any:
 
 
 @kernel("LpNormalization")
-def lp_normalization(call: Any, x: Any) -> Any:
+def lp_normalization(call: "Call", x: Any) -> Any:
     """Elements over their 1- or 2-norm along ``axis``; zeros where that is zero."""
     xp = call.xp
     axis = int(call.attr("axis", -1))
-    if call.attr("p", 2) == 1:
-        norm = xp.abs(x).sum(axis, keepdims=True)
-    else:
-        norm = xp.sqrt(xp.square(x).sum(axis, keepdims=True))
+    norm = xp.abs(x).sum(axis, keepdims=True) if call.attr("p", 2) == 1 else xp.sqrt(xp.square(x).sum(axis, keepdims=True))
     return xp.where(norm == 0, x.dtype.type(0), x / norm)
 
 
 @kernel("LRN")
-def local_response_normalization(call: Any, x: Any) -> Any:
+def local_response_normalization(call: "Call", x: Any) -> Any:
     """Elements over a power of the sum of squares in the channels around."""
     xp = call.xp
     size = int(call.attr("size", 1))

@@ -1,17 +1,20 @@
 """Pooling: the greatest, the mean or the norm of every window, axis by axis because all three separate."""
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..graph.errors import KernelError
 from .registry import kernel
 from .windows import Geometry, geometry, pad
 
+if TYPE_CHECKING:
+    from .call import Call
+
 #: Elements of the operand that are worked on at a time, so that they stay in the cache.
 _BLOCK = 1 << 19
 
 
-def pool_geometry(call: Any, x: Any) -> Geometry:
+def pool_geometry(call: "Call", x: Any) -> Geometry:
     """Return the windows that a pooling node describes, over the axes after batch and channels."""
     shape = call.attr("kernel_shape", None)
     if x.ndim < 3 or shape is None:
@@ -29,11 +32,11 @@ def windowed(xp: Any, x: Any, geo: Geometry, combine: Any, outside: Any = 0) -> 
         combine: A ufunc of two operands that is associative.
         outside: What stands around ``x``.
     """
-    images = x.reshape((-1, *x.shape[2:]))
+    images = x.reshape((prod(x.shape[:2]), *x.shape[2:]))
     result = xp.empty((len(images), *geo.counts), x.dtype)
     if not result.size:
         return result.reshape((*x.shape[:2], *geo.counts))
-    some = max(1, _BLOCK // prod(x.shape[2:]))
+    some = max(1, _BLOCK // max(prod(x.shape[2:]), 1))
     last = len(geo.kernel) - 1
     for i in range(0, len(images), some):
         part = pad(xp, images[i : i + some], geo, outside)
@@ -72,7 +75,7 @@ def lowest(xp: Any, dtype: Any) -> Any:
 
 
 @kernel("MaxPool", "com.microsoft:NhwcMaxPool")
-def max_pool(call: Any, x: Any) -> Any:
+def max_pool(call: "Call", x: Any) -> Any:
     """The greatest element of every window, and its index in the operand if asked."""
     xp = call.xp
     last = call.node.op_type == "NhwcMaxPool"
@@ -85,7 +88,7 @@ def max_pool(call: Any, x: Any) -> Any:
     return xp.moveaxis(result, 1, -1) if last else result
 
 
-def _max_and_index(call: Any, x: Any, padded: Any, geo: Geometry) -> tuple[Any, Any]:
+def _max_and_index(call: "Call", x: Any, padded: Any, geo: Geometry) -> tuple[Any, Any]:
     """Return the greatest element of every window and its index in the flattened operand; the first of equal ones."""
     xp = call.xp
     spatial = x.shape[2:]
@@ -93,7 +96,8 @@ def _max_and_index(call: Any, x: Any, padded: Any, geo: Geometry) -> tuple[Any, 
     steps = [prod(spatial[i + 1 :]) for i in range(rank)]
     if call.attr("storage_order", 0):  # column major
         steps = [prod(spatial[:i]) for i in range(rank)]
-    best = index = None
+    best: Any = None
+    index: Any = None
     for tap in geo.taps():
         value = padded[(..., *geo.slices(tap))]
         place: Any = 0
@@ -106,7 +110,7 @@ def _max_and_index(call: Any, x: Any, padded: Any, geo: Geometry) -> tuple[Any, 
         if best is None:
             best, index = value.copy(), xp.broadcast_to(xp.where(inside, place, -1), value.shape).copy()
         else:
-            better = ((value > best) | (value != value) & (best == best) | (index < 0)) & inside
+            better = ((value > best) | (xp.isnan(value) & ~xp.isnan(best)) | (index < 0)) & inside
             xp.copyto(best, value, where=better)
             xp.copyto(index, xp.broadcast_to(place, value.shape), where=better)
     images = xp.arange(prod(x.shape[:2]), dtype=xp.int64).reshape(*x.shape[:2], *(1,) * rank)
@@ -114,13 +118,13 @@ def _max_and_index(call: Any, x: Any, padded: Any, geo: Geometry) -> tuple[Any, 
 
 
 @kernel("AveragePool")
-def average_pool(call: Any, x: Any) -> Any:
+def average_pool(call: "Call", x: Any) -> Any:
     """The mean of every window: over its elements, or over those and its padding (never what ``ceil_mode`` adds)."""
     geo = pool_geometry(call, x)
     return _window_means(call, x, geo)
 
 
-def _window_means(call: Any, x: Any, geo: Geometry) -> Any:
+def _window_means(call: "Call", x: Any, geo: Geometry) -> Any:
     xp = call.xp
     sums = windowed(xp, x, geo, xp.add)
     counts = xp.ones((), x.dtype)
@@ -135,7 +139,7 @@ def _window_means(call: Any, x: Any, geo: Geometry) -> Any:
 
 
 @kernel("LpPool")
-def lp_pool(call: Any, x: Any) -> Any:
+def lp_pool(call: "Call", x: Any) -> Any:
     """The p-norm of every window."""
     xp = call.xp
     p = call.attr("p", 2)
@@ -156,26 +160,26 @@ def _spatial(x: Any) -> tuple[int, ...]:
 
 
 @kernel("GlobalMaxPool")
-def global_max_pool(call: Any, x: Any) -> Any:
+def global_max_pool(call: "Call", x: Any) -> Any:
     """The greatest element of every channel."""
     return x.max(_spatial(x), keepdims=True, initial=lowest(call.xp, x.dtype))
 
 
 @kernel("GlobalAveragePool")
-def global_average_pool(call: Any, x: Any) -> Any:
+def global_average_pool(call: "Call", x: Any) -> Any:
     """The mean of every channel."""
     return x.mean(_spatial(x), keepdims=True)
 
 
 @kernel("GlobalLpPool")
-def global_lp_pool(call: Any, x: Any) -> Any:
+def global_lp_pool(call: "Call", x: Any) -> Any:
     """The p-norm of every channel."""
     p = call.attr("p", 2)
     return _root(call.xp, _power(call.xp, x, p).sum(_spatial(x), keepdims=True), p)
 
 
 @kernel("MaxUnpool")
-def max_unpool(call: Any, x: Any, index: Any, shape: Any = None) -> Any:
+def max_unpool(call: "Call", x: Any, index: Any, shape: Any = None) -> Any:
     """Put the results of a MaxPool back where they came from, zeros elsewhere."""
     xp = call.xp
     taps = [int(k) for k in call.attr("kernel_shape", ())]

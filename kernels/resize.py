@@ -2,10 +2,13 @@
 
 from collections.abc import Callable
 from math import ceil, floor
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..graph.errors import KernelError
 from .registry import kernel
+
+if TYPE_CHECKING:
+    from .call import Call
 
 
 class Axis(NamedTuple):
@@ -28,7 +31,7 @@ class Axis(NamedTuple):
 
 
 @kernel("Resize", "Upsample")
-def resize(call: Any, x: Any, *operands: Any) -> Any:
+def resize(call: "Call", x: Any, *operands: Any) -> Any:
     """Resize an array by interpolation: nearest, linear or cubic, with or without antialiasing."""
     axes = _axes(call, x, *operands)
     mode = str(call.attr("mode", "nearest"))
@@ -50,9 +53,11 @@ def resize(call: Any, x: Any, *operands: Any) -> Any:
     return y
 
 
-def _axes(call: Any, x: Any, *operands: Any) -> list[Axis]:
+def _axes(call: "Call", x: Any, *operands: Any) -> list[Axis]:
     """Return the axes to resize, from ``scales`` or ``sizes``, wherever this version of the op keeps them."""
-    roi = scales = sizes = None
+    roi: Any = None
+    scales: Any = None
+    sizes: Any = None
     if call.node.op_type == "Upsample":
         scales = operands[0] if operands else call.attr("scales", None)
         if scales is None:  # version 1
@@ -88,11 +93,11 @@ def _axes(call: Any, x: Any, *operands: Any) -> list[Axis]:
     return [Axis(*fields) for fields in zip(chosen, shape, results, factors, starts, ends, strict=True)]
 
 
-def _untouched(call: Any, axis: Axis) -> bool:
+def _untouched(call: "Call", axis: Axis) -> bool:
     return axis.size == axis.result and axis.scale == 1 and (axis.start, axis.end) == (0, 1)
 
 
-def _coordinates(call: Any, axis: Axis) -> Any:
+def _coordinates(call: "Call", axis: Axis) -> Any:
     """Return where each result stands in the operand, as float64."""
     xp = call.xp
     at = xp.arange(axis.result, dtype=xp.float64)
@@ -117,7 +122,7 @@ def _coordinates(call: Any, axis: Axis) -> Any:
     return found
 
 
-def _nearest(call: Any, x: Any, axes: list[Axis]) -> Any:
+def _nearest(call: "Call", x: Any, axes: list[Axis]) -> Any:
     xp = call.xp
     rounding: Callable[[Any], Any] = {
         "round_prefer_floor": lambda at: xp.ceil(at - 0.5),
@@ -137,7 +142,7 @@ def _nearest(call: Any, x: Any, axes: list[Axis]) -> Any:
     return x
 
 
-def _interpolate(call: Any, x: Any, axis: Axis, cubic: bool) -> Any:
+def _interpolate(call: "Call", x: Any, axis: Axis, cubic: bool) -> Any:
     """Resize one axis: for each tap, what it takes times its weight."""
     xp = call.xp
     at = _coordinates(call, axis)
@@ -173,7 +178,7 @@ def _cubic(xp: Any, d: Any, a: float) -> Any:
     return xp.where(d <= 1, near, xp.where(d < 2, far, 0))
 
 
-def _outside(call: Any, y: Any, axes: list[Axis]) -> Any:
+def _outside(call: "Call", y: Any, axes: list[Axis]) -> Any:
     """In ``tf_crop_and_resize``, give what lies outside of the operand the extrapolation value."""
     if call.attr("coordinate_transformation_mode", "") != "tf_crop_and_resize":
         return y

@@ -6,12 +6,15 @@ Coordinates are ``[batch, rank, points]``, in elements; arrays ``[batch, channel
 from collections.abc import Callable
 from itertools import product
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..graph.errors import KernelError
 from .conv import check_groups, check_ranks, kernel_shape
 from .registry import kernel
 from .windows import geometry
+
+if TYPE_CHECKING:
+    from .call import Call
 
 Boundary = Callable[[Any, int], tuple[Any, Any]]
 
@@ -93,7 +96,7 @@ def _reflected(xp: Any, at: Any, size: int, aligned: bool) -> Any:
 
 
 @kernel("GridSample", "com.microsoft:GridSample")
-def grid_sample(call: Any, x: Any, grid: Any) -> Any:
+def grid_sample(call: "Call", x: Any, grid: Any) -> Any:
     """Read an array at the points of a grid, whose coordinates run from -1 to 1, the last axis first."""
     xp = call.xp
     rank = x.ndim - 2
@@ -133,7 +136,7 @@ def grid_sample(call: Any, x: Any, grid: Any) -> Any:
 
 
 @kernel("AffineGrid")
-def affine_grid(call: Any, theta: Any, size: Any) -> Any:
+def affine_grid(call: "Call", theta: Any, size: Any) -> Any:
     """Return where the points of a regular grid from -1 to 1 go in affine maps."""
     xp = call.xp
     n, _, *sizes = (int(v) for v in size)
@@ -152,7 +155,7 @@ def affine_grid(call: Any, theta: Any, size: Any) -> Any:
 
 
 @kernel("DeformConv")
-def deform_conv(call: Any, x: Any, w: Any, offset: Any, bias: Any = None, mask: Any = None) -> Any:
+def deform_conv(call: "Call", x: Any, w: Any, offset: Any, bias: Any = None, mask: Any = None) -> Any:
     """Convolution whose windows' elements are moved by offsets, and read linearly between elements; zeros outside."""
     xp = call.xp
     check_ranks(x, w)

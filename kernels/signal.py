@@ -1,9 +1,12 @@
 """Signals: Fourier transforms, windows and mel weights. The last axis of a spectrum is its real and imaginary part."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..graph.errors import KernelError
 from .registry import kernel
+
+if TYPE_CHECKING:
+    from .call import Call
 
 
 def _complex(xp: Any, x: Any) -> Any:
@@ -28,7 +31,7 @@ def _fitted(xp: Any, x: Any, length: int, axis: int) -> Any:
 
 
 @kernel("DFT")
-def dft(call: Any, x: Any, length: Any = None, axis: Any = None) -> Any:
+def dft(call: "Call", x: Any, length: Any = None, axis: Any = None) -> Any:
     """The discrete Fourier transform along an axis, or its inverse; of real signals, or to them, one half of the spectrum."""
     xp = call.xp
     at = int(call.attr("axis", 1)) if call.opset < 20 else -2 if axis is None else int(axis.reshape(()))
@@ -49,13 +52,13 @@ def dft(call: Any, x: Any, length: Any = None, axis: Any = None) -> Any:
 
 
 @kernel("STFT")
-def stft(call: Any, x: Any, step: Any, window: Any = None, frame: Any = None) -> Any:
+def stft(call: "Call", x: Any, step: Any, window: Any = None, frame: Any = None) -> Any:
     """Fourier transforms of the frames of signals ``[batch, length]`` (the last axis real or complex)."""
     xp = call.xp
     values = _complex(xp, x) if x.ndim == 3 else x
     size = int(frame.reshape(())) if frame is not None else len(window) if window is not None else values.shape[1]
     hop = int(step.reshape(()))
-    if hop < 1 or not 0 < size <= values.shape[1] or window is not None and len(window) != size:
+    if hop < 1 or not 0 < size <= values.shape[1] or (window is not None and len(window) != size):
         raise KernelError(
             f"STFT needs frames within {values.shape[1]} samples and a window as long as a frame. Received: frames of {size} "
             f"every {hop}, {'no window' if window is None else f'a window of {len(window)}'}"
@@ -72,21 +75,21 @@ def stft(call: Any, x: Any, step: Any, window: Any = None, frame: Any = None) ->
 
 
 @kernel("com.microsoft:Rfft")
-def rfft(call: Any, x: Any) -> Any:
+def rfft(call: "Call", x: Any) -> Any:
     """The Fourier transform of a real signal along its last axis (or axes, ``signal_ndim``), without scaling."""
     xp = call.xp
     return _parts(xp, xp.fft.rfftn(x, axes=tuple(range(-int(call.attr("signal_ndim", 1)), 0)))).astype(x.dtype, copy=False)
 
 
 @kernel("com.microsoft:Irfft")
-def irfft(call: Any, x: Any) -> Any:
+def irfft(call: "Call", x: Any) -> Any:
     """The inverse of :func:`rfft`."""
     xp = call.xp
     axes = tuple(range(-int(call.attr("signal_ndim", 1)), 0))
     return xp.fft.irfftn(_complex(xp, x), axes=axes).astype(x.dtype, copy=False)
 
 
-def _cosine_window(call: Any, size: Any, weights: tuple[float, ...]) -> Any:
+def _cosine_window(call: "Call", size: Any, weights: tuple[float, ...]) -> Any:
     """Return the sum of cosines ``(-1)**k * weights[k] * cos(2 pi k n / N)``, of period ``size`` or one less."""
     xp = call.xp
     n = int(size.reshape(()))
@@ -95,32 +98,32 @@ def _cosine_window(call: Any, size: Any, weights: tuple[float, ...]) -> Any:
     return window.astype(_declared(call))
 
 
-def _declared(call: Any) -> Any:
+def _declared(call: "Call") -> Any:
     """Return the NumPy dtype of the result; float32 for those that are rounded later."""
     dtype = call.dtypes[0]
     return "float32" if dtype is None or (dtype.kind == "float" and dtype.bits < 32) else dtype.numpy
 
 
 @kernel("HannWindow")
-def hann_window(call: Any, size: Any) -> Any:
+def hann_window(call: "Call", size: Any) -> Any:
     """The window of Hann."""
     return _cosine_window(call, size, (0.5, 0.5))
 
 
 @kernel("HammingWindow")
-def hamming_window(call: Any, size: Any) -> Any:
+def hamming_window(call: "Call", size: Any) -> Any:
     """The window of Hamming, with his fraction 25/46."""
     return _cosine_window(call, size, (25 / 46, 21 / 46))
 
 
 @kernel("BlackmanWindow")
-def blackman_window(call: Any, size: Any) -> Any:
+def blackman_window(call: "Call", size: Any) -> Any:
     """The window of Blackman."""
     return _cosine_window(call, size, (0.42, 0.5, 0.08))
 
 
 @kernel("MelWeightMatrix")
-def mel_weight_matrix(call: Any, bins: Any, length: Any, rate: Any, low: Any, high: Any) -> Any:
+def mel_weight_matrix(call: "Call", bins: Any, length: Any, rate: Any, low: Any, high: Any) -> Any:
     """Triangles on the mel scale over the bins of a spectrum: ``[spectrum bins, mel bins]``; corners stand on bins."""
     xp = call.xp
     count, size, samples = (int(v.reshape(())) for v in (bins, length, rate))

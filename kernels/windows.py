@@ -7,9 +7,12 @@ import threading
 from collections.abc import Iterator, Sequence
 from itertools import product
 from math import ceil, floor, prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..graph.errors import KernelError
+
+if TYPE_CHECKING:
+    from .call import Call
 
 _kept = threading.local()
 
@@ -44,7 +47,7 @@ class Geometry(NamedTuple):
         )
 
 
-def geometry(call: Any, shape: Sequence[int], kernel: Sequence[int]) -> Geometry:
+def geometry(call: "Call", shape: Sequence[int], kernel: Sequence[int]) -> Geometry:
     """Return the windows that a node's ``strides``, ``dilations``, ``pads``, ``auto_pad`` and ``ceil_mode`` describe.
 
     Args:
@@ -56,8 +59,10 @@ def geometry(call: Any, shape: Sequence[int], kernel: Sequence[int]) -> Geometry
         KernelError: If attributes do not fit the rank or a window does not fit the padded operand.
     """
     rank = len(shape)
-    if len(kernel) != rank:
-        raise KernelError(f"A window needs one size per spatial axis. Received: kernel {tuple(kernel)} for shape {tuple(shape)}")
+    if len(kernel) != rank or min(kernel) < 1:
+        raise KernelError(
+            f"A window needs one size, at least 1, per spatial axis. Received: kernel {tuple(kernel)} for shape {tuple(shape)}"
+        )
     strides = axis_attr(call, "strides", rank)
     dilations = axis_attr(call, "dilations", rank)
     pads = axis_attr(call, "pads", 2 * rank, 0)
@@ -76,26 +81,27 @@ def geometry(call: Any, shape: Sequence[int], kernel: Sequence[int]) -> Geometry
             count = rounding((size + begin + end - extent) / s) + 1
             if rounding is ceil and (count - 1) * s >= size + begin:  # that window would see padding only
                 count -= 1
-            if count < 0:
+            if size + begin + end < extent and size:
                 raise KernelError(
                     f"A window of {extent} elements does not fit into {size} elements padded by {begin} and {end}. "
                     f"Received: shape {tuple(shape)}, kernel {tuple(kernel)}"
                 )
         begins.append(begin)
         ends.append(end)
-        counts.append(count)
+        counts.append(max(count, 0))
     return Geometry(tuple(kernel), strides, dilations, tuple(begins), tuple(ends), tuple(counts))
 
 
-def axis_attr(call: Any, name: str, count: int, default: int = 1) -> tuple[int, ...]:
+def axis_attr(call: "Call", name: str, count: int, default: int = 1) -> tuple[int, ...]:
     """Return an attribute that has ``count`` integers; all ``default`` when it is left out or empty."""
     values = tuple(int(v) for v in call.attr(name, None) or ())
     if not values:
         return (default,) * count
     if len(values) != count:
         raise KernelError(f"Attribute {name!r} needs {count} integers here. Received: {list(values)}")
-    if name in ("strides", "dilations") and min(values) < 1:
-        raise KernelError(f"Attribute {name!r} needs positive integers. Received: {list(values)}")
+    least = 1 if name in ("strides", "dilations") else 0
+    if min(values) < least:
+        raise KernelError(f"Attribute {name!r} needs integers from {least} on. Received: {list(values)}")
     return values
 
 
@@ -115,11 +121,9 @@ def pad(xp: Any, x: Any, geo: Geometry, value: Any = 0) -> Any:
     result = scratch(xp, "pad", (*lead, *reach), x.dtype)
     for axis, (begin, size) in enumerate(zip(geo.begins, shape, strict=True), len(lead)):
         before = (slice(None),) * axis
-        result[(*before, slice(0, max(begin, 0)))] = value
+        result[(*before, slice(0, begin))] = value
         result[(*before, slice(begin + size, None))] = value
-    inside = tuple(slice(max(b, 0), b + size) for b, size in zip(geo.begins, shape, strict=True))
-    source = tuple(slice(max(-b, 0), None) for b in geo.begins)
-    result[(..., *inside)] = x[(..., *source)]
+    result[(..., *(slice(b, b + size) for b, size in zip(geo.begins, shape, strict=True)))] = x
     return result
 
 
