@@ -136,7 +136,11 @@ def _members(call: "Call", mode: Any, ends: int) -> tuple[Any, Any]:
 
 
 def _listed(call: "Call") -> tuple[Trees, Any]:
-    """Return the trees of the older ops, and the sorted keys by which contributions find their nodes."""
+    """Return the trees of the older ops, and what contributions find their nodes by: a key for each node, and tree * width + node.
+
+    Raises:
+        KernelError: If a tree has no root, or several.
+    """
     xp = call.xp
     tree, node = (xp.asarray(call.attr(name), xp.int64) for name in ("nodes_treeids", "nodes_nodeids"))
     mode = xp.asarray([_MODES.index(name) for name in call.attr("nodes_modes")], xp.int64)
@@ -151,6 +155,8 @@ def _listed(call: "Call") -> tuple[Trees, Any]:
     child[true[inner]] = True
     child[false[inner]] = True
     roots = xp.nonzero(~child)[0]
+    if roots.size != (count := xp.unique(tree).size):
+        raise KernelError(f"Every tree needs one root. Received: {roots.size} roots in {count} trees")
     values = _floats(call, "nodes_values")
     missing = xp.asarray(call.attr("nodes_missing_value_tracks_true") or [0] * key.size, bool)
     trees = Trees(roots, mode, xp.asarray(call.attr("nodes_featureids"), xp.int64), values, missing, true, false)
