@@ -98,7 +98,7 @@ def test_crops() -> None:
     assert y.tolist() == [[[[5.5]]]]
     y = run("CropAndResize", x, boxes[:1], np.zeros(1, np.int32), np.array([1, 3], np.int32), mode=b"nearest")
     assert y.tolist() == [[[[4, 6, 7]]]]
-    with pytest.raises(KernelError, match="bilinear and nearest. Received: 'cubic'"):
+    with pytest.raises(KernelError, match=r"bilinear and nearest. Received: 'cubic'"):
         run("CropAndResize", x, boxes[:1], np.zeros(1, np.int32), np.array([1, 1], np.int32), mode=b"cubic")
 
 
