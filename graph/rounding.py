@@ -30,7 +30,8 @@ def round_to_half(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
         np.minimum(r, np.uint32(0x7C00), out=r)
         if a.min() < 0x38800000:  # below 2**-14, the least normal float16
             u, m = units[: bits.size], mask[: bits.size]
-            np.add(a.view(np.float32), np.float32(0.5), out=u.view(np.float32))
+            with np.errstate(all="ignore"):  # among the others are numbers that are none
+                np.add(a.view(np.float32), np.float32(0.5), out=u.view(np.float32))
             u -= np.uint32(0x3F000000)
             np.subtract(a.view(np.int32), np.int32(0x38800000), out=m.view(np.int32))
             np.right_shift(m.view(np.int32), np.int32(31), out=m.view(np.int32))  # all bits where small
@@ -68,8 +69,9 @@ def round_on_grid(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
         t += np.uint32(13 << 23)
         t |= np.uint32(0x400000)  # half as much again, so that no sum reaches the next power
         power = t.view(np.float32)
-        np.add(x, power, out=r)
-        r -= power
+        with np.errstate(all="ignore"):  # numbers that are none, and those near the largest
+            np.add(x, power, out=r)
+            r -= power
         np.copysign(r, x, out=r)
         if is_large:
             sizes = np.abs(x)
@@ -92,8 +94,11 @@ def round_to_odd(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
     import numpy as np
 
     if array.dtype.kind in "iu" and array.dtype.itemsize == 8:
-        low = array & array.dtype.type(0x3FF)  # makes the rest exact in float64, and is only asked whether it is zero
-        array = (array - low | (low != 0).astype(array.dtype) << array.dtype.type(10)) if (low != 0).any() else array
+        low = array & array.dtype.type(0x3FF)  # the rest is exact in float64, and of this only counts whether it is zero
+        large = (array >= 1 << 53) if array.dtype.kind == "u" else (array >= 1 << 53) | (array <= -(1 << 53))
+        large &= low != 0
+        if large.any():
+            array = np.where(large, array - low | array.dtype.type(0x400), array)
     exact = array.astype(np.float64, copy=False)
     near = exact.astype(np.float32)
     back = near.astype(np.float64)

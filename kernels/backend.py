@@ -49,7 +49,7 @@ def get_backend(device: str = "cpu") -> Backend:
 def _find_gpu(number: int) -> Backend | str:
     """Return the backend of a GPU, or why there is none."""
     try:
-        import cupy  # pyright: ignore[reportMissingImports]
+        import cupy  # type: ignore[import-not-found,unused-ignore]  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         return f"CuPy cannot be imported ({error})."
     try:

@@ -170,8 +170,8 @@ class _Second:
             twin = None if value is None else self.first.by_name.get(value.name)
             if value is None or twin is None or twin.producer.op_type != "Initializer" or twin.dtype is value.dtype:
                 continue
-            arrays = [constant_array(item.producer.attributes["value"]) for item in (twin, value)]
-            self.rows.append(_row(value, value.name, *arrays, self.tolerance))
+            one, other = (constant_array(item.producer.attributes["value"]) for item in (twin, value))
+            self.rows.append(_row(value, value.name, one, other, self.tolerance))
 
     def record(self, value: Value, array: Any) -> None:
         reference = self.first.take(value)
@@ -240,9 +240,7 @@ class Range(NamedTuple):
         if self.size == self.non_finite or other.size == other.non_finite:
             one = other if self.size == self.non_finite else self
             least, largest = one.least, one.largest
-        return Range(
-            self.dtype, self.size + other.size, least, largest, smallest, self.non_finite + other.non_finite
-        )
+        return Range(self.dtype, self.size + other.size, least, largest, smallest, self.non_finite + other.non_finite)
 
 
 def measure(
@@ -262,7 +260,9 @@ def measure(
 
     def record(value: Value, array: Any) -> None:
         dtype = getattr(array, "dtype", None)
-        if dtype is not None and (dtype.kind == "f" or (dtype.kind == "V" and value.dtype is not None and value.dtype.kind == "float")):
+        if dtype is not None and (
+            dtype.kind == "f" or (dtype.kind == "V" and value.dtype is not None and value.dtype.kind == "float")
+        ):
             now = _range(array)
             before = found.get(value.name)
             found[value.name] = now if before is None else before.joined(now)

@@ -117,7 +117,9 @@ def _checked(feed: Any, value: Value, name: str) -> Any:
     if container or (feed is None):
         if container and container != "seq" and feed is not None:
             return feed
-        raise KernelError(f"Input {name!r} takes {f'a {container}' if container else 'an array'}. Received: {type(feed).__name__}")
+        raise KernelError(
+            f"Input {name!r} takes {f'a {container}' if container else 'an array'}. Received: {type(feed).__name__}"
+        )
     if not isinstance(feed, np.ndarray | np.generic) and not hasattr(feed, "__cuda_array_interface__"):
         try:
             feed = np.asarray(feed, None if value.dtype is None or value.dtype.kind == "string" else value.dtype.numpy)
@@ -133,6 +135,8 @@ def _checked_array(feed: Any, value: Value, name: str) -> Any:
         raise KernelError(f"Input {name!r} takes an array. Received: {type(feed).__name__}")
     if array.dtype.kind in "OSU" and (dtype is None or dtype.kind == "string"):
         array = text_array(array)
+    elif dtype is not None and array.dtype != dtype.numpy and array.dtype.newbyteorder("=") == dtype.numpy:
+        array = array.astype(dtype.numpy)  # of a machine that stores bytes the other way round
     elif dtype is not None and array.dtype != dtype.numpy:
         raise KernelError(f"Input {name!r} takes {dtype}. Received: {array.dtype}, of shape {list(array.shape)}")
     dims = value.shape.dims
@@ -141,4 +145,3 @@ def _checked_array(feed: Any, value: Value, name: str) -> Any:
     ):
         raise KernelError(f"Input {name!r} takes shape {value.shape}. Received: {list(array.shape)}")
     return array if array.__class__.__name__ == "ndarray" else array[...]
-

@@ -15,10 +15,7 @@ def _reduced(call: Call, function: Reduction, x: Any, axes: Any) -> Any:
     axes = call.attr("axes") if axes is None else axes
     places = None if axes is None else ints(axes)
     if not places:
-        if call.attr("noop_with_empty_axes", 0):
-            places = []
-        else:
-            places = list(range(x.ndim))
+        places = [] if call.attr("noop_with_empty_axes", 0) else list(range(x.ndim))
     return function(call.xp, x, tuple(places), bool(call.attr("keepdims", 1)))
 
 

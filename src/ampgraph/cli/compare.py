@@ -21,7 +21,9 @@ class _CompareCommand(Command):
 @format_option("--from", "from_", help="Format of both. [by suffix]")
 @feed_options(random=True)
 @click.option("--tolerance", default=0.05, show_default=True, help="Largest error that is not bad, as share of the value's norm.")
-@click.option("--all", "every", is_flag=True, help=f"Print every value, not only outputs and the {_MOST_ROWS} with the largest errors.")
+@click.option(
+    "--all", "every", is_flag=True, help=f"Print every value, not only outputs and the {_MOST_ROWS} with the largest errors."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print every value as JSON.")
 @click.pass_context
 def compare(
@@ -34,11 +36,11 @@ def compare(
     """
     if a == b == "-":
         raise click.UsageError("Only one of the two graphs can come from stdin.")
-    graphs = [Source(path, from_).load() for path in (a, b)]
+    right, other = (Source(path, from_).load() for path in (a, b))
     from ampgraph.kernels.compare import compare as compare_graphs
 
     with progress("comparing"):
-        found = compare_graphs(*graphs, feeds.load(graphs[0]), tolerance=tolerance, device=feeds.device)
+        found = compare_graphs(right, other, feeds.load(right), tolerance=tolerance, device=feeds.device)
     bad = found.first_bad
     if as_json:
         print_json(found.json())

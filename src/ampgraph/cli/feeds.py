@@ -91,7 +91,9 @@ def feed_options(*, random: bool) -> Callable[[Callable[..., Any]], Callable[...
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        @click.option("--input", "inputs", multiple=True, metavar="[NAME=]FILE", help="A .npy file, or .npz by names; repeatable.")
+        @click.option(
+            "--input", "inputs", multiple=True, metavar="[NAME=]FILE", help="A .npy file, or .npz by names; repeatable."
+        )
         @click.option("--random/--no-random", default=random, show_default=True, help="Make up the inputs without a file.")
         @click.option("--seed", default=0, show_default=True, help="Seed of what is made up.")
         @click.option("--size", "sizes", multiple=True, metavar="NAME=N", help="Size of a named dimension, else 1; repeatable.")

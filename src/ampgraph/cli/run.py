@@ -82,5 +82,5 @@ def _npz(results: dict[str, Any]) -> bytes:
         value = value.get() if hasattr(value, "get") else value
         arrays[name] = value.astype(np.float32) if value.dtype.kind == "V" else value
     buffer = io.BytesIO()
-    np.savez(buffer, **arrays)  # type: ignore[arg-type]
+    np.savez(buffer, **arrays)
     return buffer.getvalue()
