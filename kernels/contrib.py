@@ -7,6 +7,7 @@ from ..graph.errors import KernelError
 from . import (  # noqa: F401  (they register their kernels)
     block_quantized,
     crop,
+    experts,
     fused,
     group_query_attention,
     linear_attention,
@@ -37,6 +38,29 @@ def arange(call: "Call", start: Any, limit: Any, delta: Any = None) -> Any:
         raise KernelError("Op Range needs a step that is not 0.")
     count = max(0, math.ceil((end - first) / step))
     return (first + step * call.xp.arange(count)).astype(start.dtype)
+
+
+@kernel("com.microsoft:UnfoldTensor", moves=True)
+def unfold(call: "Call", x: Any) -> Any:
+    """All slices of ``size`` along ``dim``, ``step`` apart; a new last axis runs along the slice."""
+    axis = call.attr("dim", -1) % x.ndim
+    windows = call.xp.lib.stride_tricks.sliding_window_view(x, call.attr("size"), axis=axis)
+    return call.xp.ascontiguousarray(windows[(slice(None),) * axis + (slice(None, None, call.attr("step", 1)),)])
+
+
+@kernel("com.microsoft:IsAllFinite")
+def is_all_finite(call: "Call", *tensors: Any) -> Any:
+    """Whether no element is infinite or NaN, or only one of these as attributes say."""
+    xp = call.xp
+    test = xp.isnan if call.attr("isnan_only", 0) else xp.isinf if call.attr("isinf_only", 0) else lambda x: ~xp.isfinite(x)
+    return xp.asarray(not any(bool(test(x).any()) for x in tensors))
+
+
+@kernel("com.microsoft:MulInteger")
+def mul_integer(call: "Call", a: Any, a_zero: Any, b: Any, b_zero: Any = None) -> Any:
+    """Product of 8-bit integers less their zero points."""
+    a, b, i32 = a.astype(call.xp.int32), b.astype(call.xp.int32), call.xp.int32
+    return (a if a_zero is None else a - a_zero.astype(i32)) * (b if b_zero is None else b - b_zero.astype(i32))
 
 
 @kernel("com.microsoft:Inverse")

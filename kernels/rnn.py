@@ -99,15 +99,10 @@ def gru(call: "Call", x: Any, w: Any, r: Any, b: Any = None, lens: Any = None, h
 
         def step(gates: Any, states: tuple[Any, ...]) -> tuple[Any, ...]:
             (hidden,) = states
-            if reset_last:
-                product = hidden @ rt
-                part = product[:, 2 * size :] + late
-                product = product[:, : 2 * size]
-            else:
-                product = hidden @ rt[:, : 2 * size]
-            zr = f(xp, _clip(xp, gates[:, : 2 * size] + product, clip))
+            product = hidden @ (rt if reset_last else rt[:, : 2 * size])
+            zr = f(xp, _clip(xp, gates[:, : 2 * size] + product[:, : 2 * size], clip))
             z, reset = zr[:, :size], zr[:, size:]
-            part = reset * part if reset_last else (reset * hidden) @ rt[:, 2 * size :] + late
+            part = reset * (product[:, 2 * size :] + late) if reset_last else (reset * hidden) @ rt[:, 2 * size :] + late
             return (z * hidden + (1 - z) * g(xp, _clip(xp, gates[:, 2 * size :] + part, clip)),)
 
         return (lambda rows: rows @ wt + bias), step

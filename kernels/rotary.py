@@ -67,3 +67,10 @@ def _rotated(call: "Call", x: Any, cos: Any, sin: Any) -> Any:
         )
     result = rotate(call.xp, split, cos, sin, interleaved)
     return result if x.ndim == 4 else join_heads(result)
+
+
+@kernel("com.microsoft:GemmaRotaryEmbedding")
+def gemma_rotary_embedding(call: "Call", angles: Any, q: Any, q_turned: Any, k: Any, k_turned: Any) -> tuple[Any, Any]:
+    """Queries and keys ``[batch, heads, sequence, size]`` by angles ``[batch, sequence, size]``, given what a quarter turn gives."""
+    cos, sin = call.xp.cos(angles)[:, None], call.xp.sin(angles)[:, None]
+    return q * cos + q_turned * sin, k * cos + k_turned * sin

@@ -71,8 +71,9 @@ def _self_attention(call: "Call", projected: Any, mask: Any, past: Any, extra: A
     q, k, v = (split_heads(part, heads) for part in _cut(projected, sizes))
     before = 0
     if past is not None:
-        shared = call.attr("past_present_share_buffer", 0) and past_length is not None
-        before = int(past_length.reshape(-1)[0]) if shared else past.shape[3]
+        before = past.shape[3]
+        if call.attr("past_present_share_buffer", 0) and past_length is not None:
+            before = int(past_length.reshape(-1)[0])
         k, v = (xp.concatenate([old[:, :, :before], new], axis=2) for old, new in ((past[0], k), (past[1], v)))
     y, _ = _attend(call, q, k, v, mask, extra, before)
     present = None
@@ -124,6 +125,16 @@ def multi_head_attention(
         v = xp.concatenate([past_v[:, :, :before], v], axis=2)
     y, scores = _attend(call, q, k, v, mask, extra, before, 2 if call.results > 3 else -1)
     return y, k, v, scores
+
+
+@kernel("com.microsoft:PackedMultiHeadAttention")
+def packed_multi_head_attention(
+    call: "Call", q: Any, k: Any, v: Any, bias: Any, offsets: Any, ends: Any, extra: Any = None
+) -> Any:
+    """The same of tokens without padding, see :mod:`~.packing`; without ``k`` and ``v``, ``q`` is ``[tokens, heads, 3, size]``."""
+    q, k, v = (None if x is None else restore(call.xp, x, offsets) for x in (q, k, v))
+    y = multi_head_attention(call, q, k, v, bias, call.xp.diff(ends), extra)
+    return pack(call.xp, y[0], offsets, int(ends[-1]))
 
 
 def _cut(x: Any, sizes: Sequence[int]) -> list[Any]:

@@ -154,3 +154,12 @@ def test_linear_attention_is_a_recurrence(rule: str) -> None:
         np.testing.assert_allclose(last[0, head], s, atol=1e-5)
     with pytest.raises(KernelError, match=r"update_rule 'gated' needs operand decay"):
         run_op("LinearAttention", q, k, v, version=27, results=2, q_num_heads=4, kv_num_heads=2, update_rule=b"gated")
+
+
+def test_rotations_by_angles_and_quarter_turns() -> None:
+    angles, x, turned = normal(1, 3, 4), normal(1, 2, 3, 4), normal(1, 2, 3, 4, seed=1)
+    expected = x * np.cos(angles.astype(float))[:, None] + turned * np.sin(angles.astype(float))[:, None]
+    half = [t.astype(np.float16) for t in (x, turned, x, turned)]
+    y, _ = run_op("com.microsoft:GemmaRotaryEmbedding", angles, *half, version=1, results=2)
+    assert y.dtype == np.float16
+    np.testing.assert_allclose(y, expected, atol=4e-3)

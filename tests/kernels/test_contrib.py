@@ -58,11 +58,13 @@ def test_sums_before_softmax_and_dropout() -> None:
         run("BiasSoftmax", x, bias, axis=1, is_inner_broadcast=0), exps / exps.sum(axis=(1, 2), keepdims=True), atol=1e-6
     )
     x, half = np.zeros((100, 100), np.float32), np.float32(0.25)
-    y, mask = run("BiasDropout", x, np.float32([3]), np.float32([10]), half, np.array(True), results=2, seed=1)
+    y, mask = run(
+        "BiasDropout", x, np.ones(1, np.float32) * 3, np.ones(1, np.float32) * 10, half, np.array(True), results=2, seed=1
+    )
     assert set(np.unique(y)) == {10, 14}
     assert 0.23 < 1 - mask.mean() < 0.27
     np.testing.assert_array_equal(mask, y == 14)
-    y, mask = run("BiasDropout", x, np.float32([3]), results=2)
+    y, mask = run("BiasDropout", x, np.ones(1, np.float32) * 3, results=2)
     assert (y == 3).all()
     assert mask.all()
 
@@ -140,3 +142,17 @@ def test_gated_biases() -> None:
         projected = (q + qb)[n, i, 4 * h : 4 * h + 4].astype(float) @ w + b
         u, r = 1 / (1 + np.exp(-projected.reshape(2, 3).sum(axis=1)))
         np.testing.assert_allclose(y[n, h, i], (u * (r * eco[0, h, 0, 0] - 1) + 2) * rel[0, h, i], atol=1e-5)
+
+
+def test_slices_and_checks_of_elements() -> None:
+    y = run("UnfoldTensor", np.arange(6, dtype=np.float32)[None], dim=1, size=3, step=2)
+    assert y.tolist() == [[[0, 1, 2], [2, 3, 4]]]
+    good, bad = np.ones(3, np.float32), np.array([1, np.inf], np.float16)
+    assert [bool(run("IsAllFinite", good, bad, **options)) for options in ({}, {"isnan_only": 1}, {"isinf_only": 1})] == [
+        False,
+        True,
+        False,
+    ]
+    assert bool(run("IsAllFinite", good))
+    u8 = lambda x: np.array(x, np.uint8)
+    assert run("MulInteger", u8([0, 255]), u8(1), u8([255, 255])).tolist() == [-255, 254 * 255]

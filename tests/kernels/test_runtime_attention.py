@@ -66,13 +66,14 @@ def test_quantized_input_and_weight() -> None:
     scale = np.float32(0.01)
     y = run("QAttention", x, w, b, scale, scale, None, np.array(120, np.uint8), np.array(3, np.int8), num_heads=N)
     projected = (x.astype(float) - 120) @ (w.astype(float) - 3) * 1e-4 + b
-    np.testing.assert_allclose(y, flat(attended(*(heads(p) for p in np.split(projected, 3, axis=2)), D**-0.5)), atol=1e-4)
+    q, k, v = (heads(part) for part in np.split(projected, 3, axis=2))
+    np.testing.assert_allclose(y, flat(attended(q, k, v, D**-0.5)), atol=1e-4)
 
 
 def test_multi_head_attention_takes_operands_of_many_forms() -> None:
     q, k, v, b = normal(B, S, H), normal(B, 6, H), normal(B, 6, H, seed=1), normal(3 * H)
     kept = [heads(x + p) for x, p in zip((q, k, v), np.split(b, 3), strict=True)]
-    expected = flat(attended(*kept, D**-0.5))
+    expected = flat(attended(kept[0], kept[1], kept[2], D**-0.5))
     np.testing.assert_allclose(run("MultiHeadAttention", q, k, v, b, num_heads=N), expected, atol=1e-5)
     packed = np.stack([x.swapaxes(1, 2) for x in kept[1:]], axis=3)
     np.testing.assert_allclose(run("MultiHeadAttention", flat(kept[0]), packed, num_heads=N), expected, atol=1e-5)
@@ -94,6 +95,9 @@ def test_packed_tokens_are_those_without_padding() -> None:
     for one in (x[:1, :3], x[1:]):
         q, k, v = (heads(part) for part in np.split(one.astype(float) @ w + b, 3, axis=2))
         expected.append(flat(attended(q, k, v, D**-0.5))[0])
+    np.testing.assert_allclose(y, np.concatenate(expected), atol=1e-5)
+    ready = [part.astype(np.float32) for part in np.split(tokens.astype(float) @ w + b, 3, axis=1)]
+    y = run("PackedMultiHeadAttention", *ready, None, offsets, ends, num_heads=N)
     np.testing.assert_allclose(y, np.concatenate(expected), atol=1e-5)
     back = run("RestorePadding", tokens, offsets)
     np.testing.assert_array_equal(back, np.where(np.array([[1, 1, 1, 0], [1, 1, 1, 1]])[..., None] == 1, x, 0))
