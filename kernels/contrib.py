@@ -113,26 +113,6 @@ def ngram_repeat_block(call: "Call", ids: Any, scores: Any) -> Any:
     return result
 
 
-@kernel("com.microsoft:Rfft")
-def rfft(call: "Call", x: Any) -> Any:
-    """Transform the last axis of real numbers; real and imaginary parts are a new last axis."""
-    _only_plain(call)
-    y = call.xp.fft.rfft(x)
-    return call.xp.stack([y.real, y.imag], axis=-1).astype(x.dtype)
-
-
-@kernel("com.microsoft:Irfft")
-def irfft(call: "Call", x: Any) -> Any:
-    """The inverse."""
-    _only_plain(call)
-    return call.xp.fft.irfft(x[..., 0] + 1j * x[..., 1]).astype(x.dtype)
-
-
-def _only_plain(call: "Call") -> None:
-    if call.attr("signal_ndim", 1) != 1 or not call.attr("onesided", 1) or call.attr("normalized", 0):
-        raise KernelError(f"Op {call.node.op_type} has a kernel for one axis, one side and no normalization only.")
-
-
 @kernel("com.microsoft:ComplexMul")
 def complex_mul(call: "Call", a: Any, b: Any) -> Any:
     """Product of complex numbers whose parts are the last axis."""

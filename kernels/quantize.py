@@ -31,7 +31,7 @@ def spread(xp: Any, scale: Any, shape: tuple[int, ...], axis: int, block: int) -
     """Return a scale or zero point in a shape that broadcasts with ``shape``: one number, one for each place of an axis, or one
     for each ``block`` places of it.
     """
-    if scale is None or scale.size == 1 and scale.ndim <= 1:
+    if scale is None or (scale.size == 1 and scale.ndim <= 1):
         return None if scale is None else scale.reshape(())
     axis %= len(shape)
     if scale.ndim == 1 and not (block and len(shape) == 1):

@@ -56,14 +56,13 @@ graph g(%x: {low}[50,40], %w: {low}[40,30]) {{
 }}""")
     dtype = find_dtype(low).numpy
     rng = np.random.default_rng(0)
-    x, w = (rng.standard_normal(shape).astype(dtype) for shape in ((50, 40), (40, 30)))
+    x, w = ((0.4 * rng.standard_normal(shape)).astype(dtype) for shape in ((50, 40), (40, 30)))
     seen: dict[str, Any] = {}
     ag.compile(graph, fuse=False)({"x": x, "w": w}, on_value=lambda value, array: seen.setdefault(value.name, array))
     assert {array.dtype for array in seen.values()} == {dtype}
 
     def rounded(y: Any) -> Any:
-        with np.errstate(over="ignore"):
-            return y.astype(np.float32).astype(dtype).astype(np.float64)
+        return y.astype(np.float32).astype(dtype).astype(np.float64)
 
     product = rounded(x.astype(np.float64) @ w.astype(np.float64))
     assert np.mean(product == seen["p"].astype(np.float64)) > 0.99  # float32 sums may fall on the other side of a tie
@@ -166,8 +165,8 @@ def test_threads_do_not_disturb_each_other() -> None:
 
 
 def test_a_long_chain_needs_no_recursion() -> None:
-    result = ag.compile(chain(20_000, 1))({"x": np.zeros((1, 1), np.float32)})
-    assert result["v19999"].tolist() == [[0.0]]
+    result = ag.compile(chain(5000, 1))({"x": np.zeros((1, 1), np.float32)})
+    assert result["v4999"].tolist() == [[0.0]]
 
 
 def test_what_follows_from_constants_is_computed_once() -> None:
