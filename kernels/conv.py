@@ -1,4 +1,4 @@
-"""Convolutions: windows are copied to columns, a few megabytes at a time, and multiplied with the weights.
+"""Convolutions: windows are copied to columns, as many as the cache holds at a time, and multiplied with the weights.
 
 All arrays are ``[batch, channels, spatial ...]`` and weights ``[results, channels / groups, kernel ...]``. One algorithm serves
 every rank, stride, dilation and number of groups, depthwise ones included; windows of one element need no copy.
@@ -14,8 +14,8 @@ from .windows import Geometry, axis_attr, fold, geometry, pad, scratch, view
 if TYPE_CHECKING:
     from .call import Call
 
-#: Elements of a block of columns: 2 MB of float32. Larger ones leave the cache, smaller ones make many small products.
-_BLOCK = 1 << 19
+#: Elements of a block of columns: 512 KB of float32. Larger ones leave the cache, smaller ones make many small products.
+_BLOCK = 1 << 17
 
 
 def convolve(xp: Any, x: Any, w: Any, geo: Geometry, groups: int = 1, bias: Any = None) -> Any:

@@ -26,6 +26,7 @@ _MODULES = (
     "resize",
     "image",
     "signal",
+    "pictures",
     "sample",
     "norm",
     "control",
