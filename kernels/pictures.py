@@ -75,6 +75,13 @@ def array(content: bytes, dtype: Any, start: int, *shape: int) -> Any:
     return np.frombuffer(content, dtype, count, start).reshape(shape)
 
 
+def _inflated(content: bytes, most: int) -> bytes:
+    """Return decompressed bytes, no more than a picture can have."""
+    if most > 16 * _MOST_PIXELS:
+        raise ValueError(f"{most} bytes")
+    return zlib.decompressobj().decompress(content, max(most, 1))
+
+
 def _bmp(content: bytes) -> Any:
     start, header, width, height, _, bits, packing = struct.unpack_from("<10xIIiiHHI", content)
     if packing not in (0, 3) or bits not in (8, 24, 32):
@@ -99,7 +106,8 @@ def _pnm(content: bytes) -> Any:
     if kind not in b"123456":
         raise KernelError(f"ImageDecoder reads the PNM files P1 to P6. Received: P{kind.decode('latin-1')}")
     plain, bitmap, channels = kind in b"123", kind in b"14", 3 if kind in b"36" else 1
-    place, fields = 2, []
+    place = 2
+    fields: list[int] = []
     while len(fields) < (2 if bitmap else 3):
         if content[place : place + 1] == b"#":
             place = content.index(b"\n", place)
@@ -157,7 +165,14 @@ def _tiff(content: bytes) -> Any:
             f"Received: bits {tags.get(258)}, compression {packing}, photometric {photo}"
         )
     strips = [content[start : start + size] for start, size in zip(tags[273], tags[279], strict=True)]
-    pixels = array(b"".join(strips if packing == 1 else map(zlib.decompress, strips)), "u1", 0, height, width, channels)
+    pixels = array(
+        b"".join(strips if packing == 1 else (_inflated(strip, width * height * channels) for strip in strips)),
+        "u1",
+        0,
+        height,
+        width,
+        channels,
+    )
     if tags.get(317, (1,))[0] == 2:
         pixels = np.cumsum(pixels, 1, dtype=np.uint8)
     pixels = pixels[..., : 1 if channels < 3 else 3]
@@ -183,7 +198,7 @@ def _png(content: bytes) -> Any:
         raise KernelError("ImageDecoder reads PNG files that are not interlaced. Received: an interlaced one")
     channels = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[color]
     step = (width * channels * bits + 7) // 8
-    raw = array(zlib.decompress(b"".join(data)), "u1", 0, height, step + 1)
+    raw = array(_inflated(b"".join(data), height * (step + 1)), "u1", 0, height, step + 1)
     rows = _unfiltered(raw, max(channels * bits // 8, 1))
     if bits == 16:
         rows = rows[:, ::2]
