@@ -109,8 +109,10 @@ def compare(
     results_b = program(_converted(feeds, b), on_value=second.record)
     outputs = []
     for name, value in zip(program.output_names, b.outputs, strict=True):
-        if name in results_a and not any(row.value == name for row in second.rows):
-            second.rows.append(_row(value, name, results_a[name], results_b[name], tolerance))
+        if value in second.matched or not hasattr(results_a.get(name), "dtype"):
+            outputs.append(value.name)
+            continue
+        second.rows.append(_row(value, name, results_a[name], results_b[name], tolerance))
         outputs.append(name)
     left = sum(map(len, first.found.values()))
     return Comparison(tuple(second.rows), tuple(outputs), left, second.unmatched, tolerance)
@@ -161,6 +163,7 @@ class _Second:
         self.first = first
         self.tolerance = tolerance
         self.rows: list[Row] = []
+        self.matched: set[Value] = set()
         self.unmatched = 0
 
     def constants(self, graph: Graph) -> None:
@@ -178,6 +181,7 @@ class _Second:
         if reference is None:
             self.unmatched += 1
         elif hasattr(reference, "dtype") and hasattr(array, "dtype"):
+            self.matched.add(value)
             self.rows.append(_row(value, value.name, reference, array, self.tolerance))
 
 

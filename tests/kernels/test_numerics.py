@@ -122,7 +122,9 @@ def test_a_mean_does_not_overflow_where_its_sum_would() -> None:
     x = np.full((1, 1000), 60000, np.float16)
     assert run_op("ReduceMean", x).tolist() == [[60000]]
     assert np.isinf(run_op("ReduceSum", x))
-    assert float(run_op("ReduceSum", np.ones((1, 4097), BF16))[0, 0]) == 4096  # 4,097 rounds to 4,096; adding up in bfloat16 gives 256
+    assert (
+        float(run_op("ReduceSum", np.ones((1, 4097), BF16))[0, 0]) == 4096
+    )  # 4,097 rounds to 4,096; adding up in bfloat16 gives 256
 
 
 @pytest.mark.parametrize("dtype", LOW, ids=str)
@@ -145,7 +147,9 @@ def test_quantized_numbers_take_the_nearest_and_ties_to_even() -> None:
     x = np.array([0.5, 1.5, 2.5, -0.5, 200, -200], np.float32)
     one = np.float32(1).reshape(())
     assert run_op("QuantizeLinear", x, one, np.int8(3).reshape(())).tolist() == [3, 5, 5, 3, 127, -128]
-    assert run_op("DequantizeLinear", np.array([3, 5], np.int8), np.float16(0.1).reshape(()), np.int8(3).reshape(())).tolist() == [
+    assert run_op(
+        "DequantizeLinear", np.array([3, 5], np.int8), np.float16(0.1).reshape(()), np.int8(3).reshape(())
+    ).tolist() == [
         0,
         float(np.float16(np.float32(np.float16(0.1)) * np.float32(2))),
     ]

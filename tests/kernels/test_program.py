@@ -236,7 +236,12 @@ def test_functions_are_run_with_the_attributes_and_dtypes_of_each_call() -> None
     ]
     infos = [
         helper.make_tensor_value_info(name, dtype, [2])
-        for name, dtype in (("x", TensorProto.FLOAT), ("h", TensorProto.FLOAT16), ("y", TensorProto.FLOAT), ("z", TensorProto.FLOAT16))
+        for name, dtype in (
+            ("x", TensorProto.FLOAT),
+            ("h", TensorProto.FLOAT16),
+            ("y", TensorProto.FLOAT),
+            ("z", TensorProto.FLOAT16),
+        )
     ]
     opsets = [helper.make_opsetid("", 21), helper.make_opsetid("own", 1)]
     model = helper.make_model(helper.make_graph(nodes, "g", infos[:2], infos[2:]), functions=[function], opset_imports=opsets)
@@ -304,16 +309,16 @@ def test_sizes_with_a_name_and_unknown_ones_are_free() -> None:
 
 def test_a_missing_kernel_is_named_with_its_node_and_dtypes() -> None:
     text = "graph g(%x: f32[2]) {\n  %y: f32[2] = tf.Sofmax<T=f32>(%x)\n  %z = own.Thing(%x)\n  return %y\n}"
-    with pytest.raises(ag.KernelError, match=r"Node 'y' \(Sofmax\) on \(float32\) cannot run: op 'tf:Sofmax' has no kernel") as error:
+    with pytest.raises(
+        ag.KernelError, match=r"Node 'y' \(Sofmax\) on \(float32\) cannot run: op 'tf:Sofmax' has no kernel"
+    ) as error:
         ag.compile(ag.parse_graph(text))
     assert "Neither have: own:Thing." in str(error.value)
 
 
 def test_what_a_kernel_cannot_compute_names_the_node() -> None:
     graph = ag.parse_graph(
-        "graph g(%x: f32[?,?], %w: f32[?,?]) {\n"
-        '  %y: f32[?,?] = MatMul<T=f32>(%x, %w) name="product"\n'
-        "  return %y\n}"
+        'graph g(%x: f32[?,?], %w: f32[?,?]) {\n  %y: f32[?,?] = MatMul<T=f32>(%x, %w) name="product"\n  return %y\n}'
     )
     with pytest.raises(ag.KernelError, match=r"Node 'product' \(MatMul\) on \(float32, float32\) failed: ValueError"):
         ag.compile(graph)({"x": np.ones((2, 3), np.float32), "w": np.ones((2, 3), np.float32)})
