@@ -5,6 +5,7 @@ Axes are ``[..., spatial]``: the last ``len(kernel)`` axes of an array are the s
 
 import threading
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import product
 from math import ceil, floor, prod
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -59,15 +60,31 @@ def geometry(call: "Call", shape: Sequence[int], kernel: Sequence[int]) -> Geome
         KernelError: If attributes do not fit the rank or a window does not fit the padded operand.
     """
     rank = len(shape)
+    return _geometry(
+        tuple(shape),
+        tuple(kernel),
+        axis_attr(call, "strides", rank),
+        axis_attr(call, "dilations", rank),
+        axis_attr(call, "pads", 2 * rank, 0),
+        call.attr("auto_pad", "NOTSET") or "NOTSET",
+        bool(call.attr("ceil_mode", 0)),
+    )
+
+
+@lru_cache(4096)
+def _geometry(
+    shape: tuple[int, ...],
+    kernel: tuple[int, ...],
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+    pads: tuple[int, ...],
+    auto: str,
+    rounds_up: bool,
+) -> Geometry:
+    rank = len(shape)
     if len(kernel) != rank or min(kernel) < 1:
-        raise KernelError(
-            f"A window needs one size, at least 1, per spatial axis. Received: kernel {tuple(kernel)} for shape {tuple(shape)}"
-        )
-    strides = axis_attr(call, "strides", rank)
-    dilations = axis_attr(call, "dilations", rank)
-    pads = axis_attr(call, "pads", 2 * rank, 0)
-    auto = call.attr("auto_pad", "NOTSET") or "NOTSET"
-    rounding = ceil if call.attr("ceil_mode", 0) else floor
+        raise KernelError(f"A window needs one size, at least 1, per spatial axis. Received: kernel {kernel} for shape {shape}")
+    rounding = ceil if rounds_up else floor
     begins, ends, counts = [], [], []
     for i, (size, k, s, d) in enumerate(zip(shape, kernel, strides, dilations, strict=True)):
         extent = (k - 1) * d + 1
@@ -79,17 +96,17 @@ def geometry(call: "Call", shape: Sequence[int], kernel: Sequence[int]) -> Geome
             end = total - begin
         else:
             count = rounding((size + begin + end - extent) / s) + 1
-            if rounding is ceil and (count - 1) * s >= size + begin:  # that window would see padding only
+            if rounds_up and (count - 1) * s >= size + begin:  # that window would see padding only
                 count -= 1
             if size + begin + end < extent and size:
                 raise KernelError(
                     f"A window of {extent} elements does not fit into {size} elements padded by {begin} and {end}. "
-                    f"Received: shape {tuple(shape)}, kernel {tuple(kernel)}"
+                    f"Received: shape {shape}, kernel {kernel}"
                 )
         begins.append(begin)
         ends.append(end)
         counts.append(max(count, 0))
-    return Geometry(tuple(kernel), strides, dilations, tuple(begins), tuple(ends), tuple(counts))
+    return Geometry(kernel, strides, dilations, tuple(begins), tuple(ends), tuple(counts))
 
 
 def axis_attr(call: "Call", name: str, count: int, default: int = 1) -> tuple[int, ...]:
