@@ -166,5 +166,5 @@ def test_made_up_feeds_are_the_same_each_time_and_have_the_sizes_asked_for() -> 
     assert (feeds["x"] == random_feeds(graph, 7, {"n": 50})["x"]).all()
     assert ag.compile(graph)(feeds)["y"].shape == (50, 1)
     unknown = ag.parse_graph("graph g(%x: f32) {\n  %y: f32 = Neg<T=f32>(%x)\n  return %y\n}")
-    with pytest.raises(ag.KernelError, match="'x' .* cannot be made up; give a feed for it"):
+    with pytest.raises(ag.KernelError, match=r"'x' .* cannot be made up; give a feed for it"):
         random_feeds(unknown)

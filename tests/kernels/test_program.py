@@ -4,6 +4,7 @@ import gc
 import re
 import threading
 import tracemalloc
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ def chain(length: int, side: int, dtype: str = "f32") -> Graph:
     """Return ``x + x``, added to itself ``length`` times."""
     lines = [f"graph g(%x: {dtype}[{side},{side}]) {{"]
     names = ["x", *[f"v{i}" for i in range(length)]]
-    lines += [f"  %{b}: {dtype}[{side},{side}] = Add<T={dtype}>(%{a}, %{a})" for a, b in zip(names, names[1:], strict=False)]
+    lines += [f"  %{b}: {dtype}[{side},{side}] = Add<T={dtype}>(%{a}, %{a})" for a, b in pairwise(names)]
     return ag.parse_graph("\n".join([*lines, f"  return %{names[-1]}", "}"]))
 
 
