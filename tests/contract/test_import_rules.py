@@ -61,6 +61,12 @@ def test_imports_only_what_its_part_may(module: Module) -> None:
             assert found.lazy or at_once or package not in AT_FIRST_USE, f"{found} in {module.path}: only at first use"
 
 
+def test_no_other_executor_computes_for_us() -> None:
+    every = {found.target for module in modules() for found in imports(module)}
+    assert any(_is_in(target, "onnx") for target in every)
+    assert not [target for target in every if _is_in(target, "onnx.reference") or _is_in(target, "onnxruntime")]
+
+
 @pytest.mark.parametrize("module", _all_modules())
 def test_imports_relatively_inside_and_absolutely_from_the_facade(module: Module) -> None:
     """In a top folder an absolute import could load a second copy; from src/ a relative one leads to no file of another folder."""
