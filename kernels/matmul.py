@@ -5,6 +5,9 @@ from typing import Any
 from .call import Call
 from .registry import kernel
 
+#: Over fewer columns at a time, float64 is faster.
+_LEAST_STEP = 128
+
 
 def product(xp: Any, a: Any, b: Any) -> Any:
     """Return the matrix product; that of integers wraps as in C."""
@@ -18,14 +21,26 @@ def product(xp: Any, a: Any, b: Any) -> Any:
 def integer_product(xp: Any, a: Any, b: Any) -> Any:
     """Return the product of matrices of integers below 2**16, as int64.
 
-    Computed in floating point, whose matrix products are fast, and exact: in float32 where no sum reaches 2**24, else in
-    float64.
+    Computed in floating point, whose matrix products are fast, and exact: in float32 over so many columns that no sum reaches
+    2**24, else in float64.
     """
     if not a.size or not b.size:
         return xp.matmul(a.astype(xp.int64), b.astype(xp.int64))
-    most = a.shape[-1] * int(xp.abs(a).max()) * int(xp.abs(b).max())
-    dtype = xp.float32 if most <= 1 << 24 else xp.float64
-    return xp.matmul(a.astype(dtype), b.astype(dtype)).astype(xp.int64)
+    depth, most = a.shape[-1], max(1, _largest(a) * _largest(b))
+    step = (1 << 24) // most
+    if step >= depth:
+        return xp.matmul(a.astype(xp.float32), b.astype(xp.float32)).astype(xp.int64)
+    if step < _LEAST_STEP or a.ndim < 2 or b.ndim < 2:
+        return xp.matmul(a.astype(xp.float64), b.astype(xp.float64)).astype(xp.int64)
+    total: Any = 0
+    for start in range(0, depth, step):
+        part = slice(start, start + step)
+        total = total + xp.matmul(a[..., part].astype(xp.float32), b[..., part, :].astype(xp.float32)).astype(xp.int64)
+    return total
+
+
+def _largest(x: Any) -> int:
+    return max(-int(x.min()), int(x.max()))
 
 
 @kernel("MatMul")
@@ -60,16 +75,18 @@ def _det(call: Call, x: Any) -> Any:
 
 
 def centred(xp: Any, x: Any, zero_point: Any, axis: int) -> Any:
-    """Return 8- or 16-bit integers less their zero point, as int32: one number, or one for each place of ``axis``."""
-    x = x.astype(xp.int32)
-    if zero_point is None:
+    """Return 8- or 16-bit integers less their zero point: one number, or one for each place of ``axis``.
+
+    The result is int32; the operand itself where there is nothing to take away.
+    """
+    if zero_point is None or not zero_point.any():
         return x
     zero_point = zero_point.astype(xp.int32)
     if zero_point.ndim == 1 and zero_point.size > 1:
         zero_point = zero_point.reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
     elif zero_point.size == 1:
         zero_point = zero_point.reshape(())
-    return x - zero_point
+    return xp.subtract(x, zero_point, dtype=xp.int32)
 
 
 @kernel("MatMulInteger")

@@ -79,7 +79,9 @@ class Run:
         call = Call(step, self, dtypes)
         if kernel.moves:
             results = kernel.function(call, *operands)
-            return results if results.__class__ is tuple else (results,)
+            if results.__class__ is not tuple:
+                results = (results,)
+            return _detached(results) if step.dead else results
         for i, operand in enumerate(operands):
             operands[i] = widened(operand)
         operand = None
@@ -91,6 +93,21 @@ class Run:
         if step.stays_wide:
             return [round_on_grid(results[0])]
         return [as_declared(result, dtype) for result, dtype in zip(results, dtypes, strict=False)]
+
+
+def _detached(results: tuple[Any, ...]) -> Sequence[Any]:
+    """Return the results, copied where they are small parts of arrays that may be dropped only when nothing shows them."""
+    total = sum(getattr(result, "nbytes", 0) for result in results)
+    return [result.copy() if _is_part(result, 2 * total) else result for result in results]
+
+
+def _is_part(array: Any, size: int) -> bool:
+    base = getattr(array, "base", None)
+    if base is None or array.nbytes == 0:
+        return False
+    while getattr(base, "base", None) is not None:
+        base = base.base
+    return getattr(base, "nbytes", 0) > size
 
 
 def _spare(operands: list[Any]) -> Any:

@@ -68,9 +68,11 @@ def test_run_profiles(run: Run, graph: Path) -> None:
     data = json.loads(run("run", graph, "--random", "--profile", "--json").stdout)
     assert {row["op"]: row["nodes"] for row in data["profile"]} == {"MatMul": 1, "Exp": 1}
     assert sum(row["share"] for row in data["profile"]) == pytest.approx(1)
+    assert data["memory"]["values"] == data["memory"]["least"] == 16  # two results of [1,2], one after the other
     table = run("run", graph, "--random", "--profile").stdout.splitlines()
     assert table[3].split() == ["op", "nodes", "ms", "share"]
-    assert table[-1].split()[:2] == ["all", "2"]
+    assert table[-3].split()[:2] == ["all", "2"]
+    assert table[-1].startswith("memory: 1.6e-05 MB of values, at least 1.6e-05 MB in this order; and ")
 
 
 def test_run_says_what_does_not_fit(run: Run, graph: Path, arrays: tuple[Path, Path], tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import ampgraph as ag
 from ampgraph.graph import Graph, Value
 from ampgraph.graph.dtypes import find_dtype
 from ampgraph.graph.types import Shape, Tensor
+from ampgraph.kernels.memory import measure_memory
 from ampgraph.kernels.registry import find_kernel
 
 BF16 = find_dtype("bfloat16").numpy
@@ -109,6 +110,42 @@ def test_values_are_dropped_at_their_last_use() -> None:
         tracemalloc.stop()
     assert float(result[f"v{length - 1}"][0, 0]) == 2.0**length
     assert peak < 1.3 * 2 * size  # an operand and a result
+
+
+@pytest.mark.parametrize("fuse", [True, False])
+def test_values_take_little_more_than_they_must(fuse: bool) -> None:
+    """A block of attention with views, branches and a residual."""
+    t, n, d = 96, 8, 32
+    graph = ag.parse_graph(f"""
+graph g(%x: f32[{n},{t},{3 * d}]) {{
+  %a: f32[{n},{t},{3 * d}] = Mul<T=f32>(%x, %x)
+  %q: f32[{n},{t},{d}], %k: f32[{n},{t},{d}], %v: f32[{n},{t},{d}] = Split<T=f32>(%a) {{axis=2}}
+  %kt: f32[{n},{d},{t}] = Transpose<T=f32>(%k) {{perm=[0,2,1]}}
+  %s: f32[{n},{t},{t}] = MatMul<T=f32>(%q, %kt)
+  %p: f32[{n},{t},{t}] = Softmax<T=f32>(%s) {{axis=2}}
+  %o: f32[{n},{t},{d}] = MatMul<T=f32>(%p, %v)
+  %r: f32[{n},{t},{d}] = Add<T=f32>(%o, %q)
+  %z: f32[{n},{t},{d}] = Relu<T=f32>(%r)
+  return %z
+}}""")
+    x = np.random.default_rng(0).standard_normal((n, t, 3 * d)).astype(np.float32)
+    memory = measure_memory(ag.compile(graph, fuse=fuse), {"x": x})
+    scores, split = 4 * n * t * t, 4 * n * t * 3 * d
+    assert memory.least == 2 * scores + split * 2 // 3, "scores, their softmax, q and v"
+    assert memory.least <= memory.values <= 1.3 * memory.least
+    assert memory.scratch < scores
+
+
+def test_a_small_part_does_not_keep_the_whole() -> None:
+    graph = Graph("g", opsets={"": 9})
+    value = graph.add("Exp", [graph.add_input("x", find_dtype("float32"), Shape((64, 4096)))], domain="").outputs[0]
+    first = graph.add("Slice", [value], domain="", attributes={"starts": [0], "ends": [1]}).outputs[0]
+    wide = graph.add("Tile", [first, graph.add_input("n", find_dtype("int64"), Shape((2,)))], domain="").outputs[0]
+    graph.outputs, graph.output_names = [graph.add("Add", [wide, first], domain="").outputs[0]], ["y"]
+    feeds = {"x": np.zeros((64, 4096), np.float32), "n": np.array([64, 1])}
+    memory = measure_memory(ag.compile(graph), feeds)
+    assert memory.values < 1.3 * memory.least
+    assert (ag.compile(graph)(feeds)["y"] == 2).all()
 
 
 def test_a_dead_operand_is_written_over_but_never_what_others_hold() -> None:

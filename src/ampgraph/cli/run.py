@@ -15,7 +15,7 @@ from ampgraph.cli.streams import Source, check_out, source_options, write_data
 @source_options
 @feed_options(random=False)
 @click.option("-o", "--out", metavar="FILE", help="Write the outputs to a .npz file; - is stdout.")
-@click.option("--profile", is_flag=True, help="Print how long the nodes of each op took.")
+@click.option("--profile", is_flag=True, help="Print how long the nodes of each op took, and the memory.")
 @click.option("--json", "as_json", is_flag=True, help="Print the tables as JSON.")
 def run(source: Source, feeds: Feeds, out: str | None, profile: bool, as_json: bool) -> None:
     """Run the graph in FILE and print a line for every output.
@@ -31,10 +31,14 @@ def run(source: Source, feeds: Feeds, out: str | None, profile: bool, as_json: b
     program = compile(graph, feeds.device)
     arrays = feeds.load(graph)
     times: dict[str, list[float]] = {}
+    memory: dict[str, int] = {}
     with progress("running"):
         results = program(arrays)
         if profile:  # the first run is not typical
+            from ampgraph.kernels.memory import measure_memory
+
             program(arrays, on_node=lambda node, seconds: times.setdefault(node.op_type, []).append(seconds))
+            memory = measure_memory(program, arrays)._asdict()
     if out is not None:
         write_data(_npz(results), out)
     rows = [_describe(name, value) for name, value in results.items()]
@@ -46,7 +50,8 @@ def run(source: Source, feeds: Feeds, out: str | None, profile: bool, as_json: b
     if as_json:
         keys = ("op", "nodes", "ms", "share")
         outputs = [dict(zip(("name", "dtype", "shape", "least", "largest", "non_finite"), row, strict=True)) for row in rows]
-        print_json({"outputs": outputs, **({"profile": [dict(zip(keys, r, strict=True)) for r in spent]} if profile else {})})
+        profiles = [dict(zip(keys, row, strict=True)) for row in spent]
+        print_json({"outputs": outputs, **({"profile": profiles, "memory": memory} if profile else {})})
         return
     cells = [[f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row] for row in rows]
     print_table(("output", "dtype", "shape", "least", "largest", "non-finite"), cells)
@@ -54,6 +59,8 @@ def run(source: Source, feeds: Feeds, out: str | None, profile: bool, as_json: b
         click.echo()
         lines = [(op, count, f"{ms:.3f}", f"{share:.1%}") for op, count, ms, share in spent]
         print_table(("op", "nodes", "ms", "share"), [*lines, ("all", sum(map(len, times.values())), f"{1000 * total:.3f}", "")])
+        values, least, scratch = (f"{memory[key] / 1e6:.3g} MB" for key in ("values", "least", "scratch"))
+        click.echo(f"\nmemory: {values} of values, at least {least} in this order; and {scratch} that kernels work in")
 
 
 def _describe(name: str, value: Any) -> tuple[Any, ...]:
