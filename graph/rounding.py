@@ -57,6 +57,8 @@ def round_on_grid(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
     """
     import numpy as np
 
+    if not isinstance(array, np.ndarray):
+        return array.astype(np.float16).astype(np.float32)
     flat = np.ascontiguousarray(array).reshape(-1)
     result = np.empty_like(flat)
     scratch = np.empty(min(_BLOCK, flat.size), np.uint32)

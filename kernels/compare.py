@@ -1,6 +1,6 @@
 """Comparing two graphs value by value, on the same feeds, and measuring the ranges of values."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..graph.dtypes import cast_array
@@ -274,8 +274,7 @@ def measure(
     for node in graph.nodes:
         if node.op_type == "Initializer" and node.domain == "ampgraph":
             record(node.outputs[0], constant_array(node.attributes["value"]))
-    runs: Sequence[Mapping[str, Any]]
-    runs = [random_feeds(graph)] if feeds is None else [feeds] if isinstance(feeds, Mapping) else list(feeds)
+    runs: list[Any] = [random_feeds(graph)] if feeds is None else [feeds] if isinstance(feeds, Mapping) else list(feeds)
     program = compile(graph, device, fuse=False)
     for run in runs:
         for value in graph.inputs:

@@ -26,7 +26,7 @@ class _Component:
         self.across = across
         self.down = down
         self.table = table
-        self.codes = (0, 0)
+        self.codes: tuple[int, int] = (0, 0)
         self.blocks: list[list[int]] = []
 
 

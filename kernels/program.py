@@ -81,6 +81,8 @@ class Program:
         import numpy as np
 
         inputs = self._check(feeds)
+        if self.device != "cpu":
+            inputs = [self._backend.xp.asarray(x) if isinstance(x, np.ndarray) and x.dtype.kind in "biufc" else x for x in inputs]
         with np.errstate(all="ignore"):
             results = Run(self._backend.xp, on_value, on_node).graph(self._plan, inputs)
         return dict(zip(self.output_names, results, strict=True))

@@ -36,6 +36,7 @@ class Run:
         on_node: Callable[[Node, float], None] | None = None,
     ) -> None:
         self.xp = xp
+        self.reuses: bool = xp.__name__ == "numpy"
         self.on_value = on_value
         self.on_node = on_node
 
@@ -85,7 +86,7 @@ class Run:
         for i, operand in enumerate(operands):
             operands[i] = widened(operand)
         operand = None
-        if kernel.inplace:
+        if kernel.inplace and self.reuses:
             call.out = _spare(operands)
         results = kernel.function(call, *operands)
         if results.__class__ is not tuple:

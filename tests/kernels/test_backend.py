@@ -26,7 +26,7 @@ def fake_cupy(capabilities: list[str], error: str = "") -> Any:
 
     runtime = types.SimpleNamespace(getDeviceCount=count, CUDARuntimeError=CUDARuntimeError)
     module = types.ModuleType("cupy")
-    device = lambda number: types.SimpleNamespace(compute_capability=capabilities[number])  # noqa: E731
+    device = lambda number: types.SimpleNamespace(compute_capability=capabilities[number])
     module.cuda = types.SimpleNamespace(runtime=runtime, Device=device)  # type: ignore[attr-defined]
     return module
 
@@ -95,7 +95,7 @@ def test_the_backend_interface_runs_models_by_order_and_by_name() -> None:
     assert backend.prepare(model).run({"b": a, "a": b})[0].tolist() == [-4, -4]
     assert backend.supports_device("CPU")
     assert not backend.supports_device("TPU")
-    with pytest.raises(ag.KernelError, match="The model has 2 inputs. Received: 3"):
+    with pytest.raises(ag.KernelError, match=r"The model has 2 inputs. Received: 3"):
         backend.prepare(model).run([a, b, a])
-    with pytest.raises(ag.KernelError, match="Input 'b' .* has no feed"):
+    with pytest.raises(ag.KernelError, match=r"Input 'b' .* has no feed"):
         backend.prepare(model).run([a])

@@ -219,7 +219,7 @@ def test_what_follows_from_constants_is_computed_once() -> None:
         program = ag.compile(graph, fuse=fuse)
         for _ in range(2):
             result = program({"x": FEED[:, :2]}, on_node=lambda node, seconds, names=names: names.append(node.name))
-        assert (result["y"] == FEED[:, :2]).all()
+            assert (result["y"] == FEED[:, :2]).all()
     assert ran == {True: ["p", "p"], False: ["w", "t", "p"] * 2}
 
 

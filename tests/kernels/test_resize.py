@@ -15,7 +15,7 @@ def resize(x: Any, **attributes: Any) -> Any:
     """Resize the last axis with Resize 19 by a scale, to a size, or in a region."""
     scale, size, roi = (attributes.pop(name, None) for name in ("scale", "size", "roi"))
     version = attributes.pop("version", 19)
-    given = {name: value.encode() if isinstance(value, str) else value for name, value in attributes.items()}
+    given: dict[str, Any] = {name: value.encode() if isinstance(value, str) else value for name, value in attributes.items()}
     return run_op(
         "Resize",
         x,

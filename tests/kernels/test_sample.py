@@ -14,7 +14,7 @@ def row(places: Any, **attributes: Any) -> Any:
     x = np.array([[[[1, 2, 4, 8]]]], np.float64)
     grid = np.zeros((1, 1, len(places), 2))
     grid[..., 0] = (2 * np.array(places) + 1) / 4 - 1
-    given = {name: value.encode() if isinstance(value, str) else value for name, value in attributes.items()}
+    given: dict[str, Any] = {name: value.encode() if isinstance(value, str) else value for name, value in attributes.items()}
     return run_op("GridSample", x, grid, version=22, **given).ravel()
 
 
