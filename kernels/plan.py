@@ -6,6 +6,7 @@ from typing import Any
 from ..graph.dtypes import DTYPES, DType
 from ..graph.errors import AmpgraphError, KernelError, did_you_mean
 from ..graph.graph import Graph, Node, Value
+from ..graph.types import Tensor
 from .call import constant_array, readable_attributes
 from .registry import Kernel, all_kernels, find_kernel
 from .run import Run, widened
@@ -92,12 +93,18 @@ class Planner:
     Args:
         xp: The array module, for constants.
         fuse: Whether nodes may be computed ahead of time, and float16 results stay float32 between nodes.
+
+    Attributes:
+        frozen: Whether inputs that have a default are constants in the plans to come.
+        missing: The nodes seen so far whose ops have no kernel.
     """
 
     def __init__(self, xp: Any, fuse: bool) -> None:
         self.xp = xp
         self.fuse = fuse
+        self.frozen = True
         self.missing: list[Node] = []
+        self._arrays: dict[int, Any] = {}
 
     def plan(self, graph: Graph, given: Mapping[str, Any] | None = None) -> Plan:
         """Plan a graph.
@@ -125,11 +132,16 @@ class Planner:
             constants.add(number)
 
         for value in graph.inputs:
-            plan.inputs.append(register(value) if value in used else -1)
+            default = value.producer.attributes.get("default") if self.frozen else None
+            if default is None:
+                plan.inputs.append(register(value) if value in used else -1)
+            else:
+                plan.inputs.append(-1)
+                keep(value, self.array(default))
         for node in order:
             if node.domain == "ampgraph":
                 if node.op_type == "Initializer" and node.outputs[0] in used:
-                    keep(node.outputs[0], constant_array(node.attributes["value"]))
+                    keep(node.outputs[0], self.array(node.attributes["value"]))
                 continue
             step = self._step(node, given)
             step.operands = [-1 if value is None else registers[value] for value in node.inputs]
@@ -146,6 +158,12 @@ class Planner:
         plan.outputs = [registers[value] for value in graph.outputs]
         self._finish(plan, constants)
         return plan
+
+    def array(self, tensor: Tensor) -> Any:
+        """Return a constant's elements; all plans share them."""
+        if id(tensor) not in self._arrays:
+            self._arrays[id(tensor)] = self._constant(constant_array(tensor))
+        return self._arrays[id(tensor)]
 
     def _constant(self, array: Any) -> Any:
         """Return a constant as the device holds it; kernels and users cannot write to it."""

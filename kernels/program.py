@@ -7,7 +7,7 @@ from ..graph.dtypes import DType
 from ..graph.errors import KernelError, did_you_mean
 from ..graph.graph import Graph, Node, Value
 from .backend import get_backend
-from .call import constant_array, text_array
+from .call import text_array
 from .plan import Planner, missing_kernels
 from .run import Run
 
@@ -45,11 +45,11 @@ class Program:
         if planner.missing:
             raise missing_kernels(planner.missing)
         self._inputs = {value.name: value for value in graph.inputs}
-        self._defaults = {
-            name: constant_array(value.producer.attributes["default"])
-            for name, value in self._inputs.items()
-            if "default" in value.producer.attributes
-        }
+        defaults = {name: value.producer.attributes.get("default") for name, value in self._inputs.items()}
+        self._defaults = {name: planner.array(default) for name, default in defaults.items() if default is not None}
+        # Inputs with a default are mostly weights: constants, until somebody feeds one.
+        planner.frozen = False
+        self._open_plan = planner.plan(graph) if self._defaults else self._plan
         self.output_names = tuple(graph.output_names or [value.name for value in graph.outputs])
 
     @property
@@ -83,8 +83,9 @@ class Program:
         inputs = self._check(feeds)
         if self.device != "cpu":
             inputs = [self._backend.xp.asarray(x) if isinstance(x, np.ndarray) and x.dtype.kind in "biufc" else x for x in inputs]
+        plan = self._plan if self._defaults.keys().isdisjoint(feeds) else self._open_plan
         with np.errstate(all="ignore"):
-            results = Run(self._backend.xp, on_value, on_node).graph(self._plan, inputs)
+            results = Run(self._backend.xp, on_value, on_node).graph(plan, inputs)
         return dict(zip(self.output_names, results, strict=True))
 
     def _check(self, feeds: Mapping[str, Any]) -> list[Any]:
@@ -98,7 +99,7 @@ class Program:
         for name, value in self._inputs.items():
             if name in feeds:
                 found.append(_checked(feeds[name], value, name))
-            elif "default" in value.producer.attributes:
+            elif name in self._defaults:
                 found.append(self._defaults[name])
             else:
                 raise KernelError(f"Input {name!r} ({value.dtype}{value.shape}) of graph {self.graph.name!r} has no feed.")

@@ -94,7 +94,7 @@ def _cosine_window(call: "Call", size: Any, weights: tuple[float, ...]) -> Any:
     xp = call.xp
     n = int(size.reshape(()))
     at = 2 * xp.pi * xp.arange(n, dtype=xp.float64) / max(n if call.attr("periodic", 1) else n - 1, 1)
-    window = sum(((-1) ** k * weight * xp.cos(k * at) for k, weight in enumerate(weights)), start=xp.zeros(n))
+    window: Any = sum(((-1) ** k * weight * xp.cos(k * at) for k, weight in enumerate(weights)), start=xp.zeros(n))
     return window.astype(_declared(call))
 
 
