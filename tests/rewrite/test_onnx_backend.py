@@ -11,7 +11,7 @@ from ampgraph.rewrite import auto_mixed_precision
 from .backend_models import backend_models
 from .onnx_text import signature
 
-SHARE = 300
+SHARE = 200
 
 
 def problem(proto: ModelProto) -> str:
@@ -45,7 +45,7 @@ def policies(proto: ModelProto, index: int) -> dict[str, dict[str, Any]]:
         f"{node.domain}:{node.op_type}" if node.domain else node.op_type
         for part in read_model(proto).all_graphs()
         for node in part.nodes
-        if node.domain != "ampgraph" and node.op_type != "Cast"
+        if node.domain != "ampgraph" and node.op_type not in ("Cast", "BitCast")
     }
     forced = {"ops": tuple(f"{op}=allow" for op in sorted(ops))}
     chosen = [{"dtype": dtype, "keep_io": keep, **forced} for dtype in ("float16", "bfloat16") for keep in (True, False)]
