@@ -55,7 +55,8 @@ def write(path: Path, scale: float) -> None:
     graph = helper.make_graph(
         [helper.make_node("MatMul", ["x", "w1"], ["h"]), helper.make_node("MatMul", ["h", "w2"], ["y"])],
         "g",
-        *([helper.make_tensor_value_info(name, TensorProto.FLOAT, [8, 64])] for name in "xy"),
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [8, 64])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [8, 64])],
         [numpy_helper.from_array(*weight) for weight in weights],
     )
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
@@ -81,6 +82,7 @@ def test_a_killed_rewrite_leaves_a_whole_model(tmp_path: Path, same: bool) -> No
     source = tmp_path / "in.onnx"
     target = source if same else tmp_path / "out.onnx"
     seen = set()
+    old = (0.5 if same else 0.25, np.float32)
     command = [sys.executable, "-c", textwrap.dedent(KILLED), str(source), "-o", str(target), "--external-data"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
         assert process.stdin is not None
@@ -98,7 +100,6 @@ def test_a_killed_rewrite_leaves_a_whole_model(tmp_path: Path, same: bool) -> No
             if code == 0:
                 break
             assert code == -signal.SIGKILL
-            old = (0.5 if same else 0.25, np.float32)
             found = scale_of(target)
             assert found in (old, (0.5, np.float16))
             seen.add(found)
@@ -163,8 +164,8 @@ def test_three_gigabytes(gigabytes: Path) -> None:
     for i in range(count):
         tensor = add_tensor(tensors, f"w{i}", size, i)
         nodes.append(helper.make_node("MatMul", [f"h{i}", tensor.name], [f"h{i + 1}"]))
-    ends = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, size])] for name in ("h0", f"h{count}")]
-    graph = helper.make_graph(nodes, "g", *ends, tensors)
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, size]) for name in ("h0", f"h{count}")]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], tensors)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), source)
     command = [sys.executable, "-m", "ampgraph", "rewrite", str(source), "-o", str(target), "--external-data"]
     peak = 0

@@ -13,7 +13,22 @@ D, ROWS = 16, 4
 _SHAPE = (ROWS, D)
 _INFO = {"f": (1, _SHAPE), "i": (7, (ROWS,)), "b": (9, ()), "m": (9, _SHAPE)}
 _IR = {11: 6, 12: 7, 13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11}
-_UNARY = ("Tanh", "Sigmoid", "Relu", "Exp", "Neg", "Abs", "LeakyRelu", "Erf", "Identity", "Sin", "HardSigmoid", "Softsign", "Sqrt", "Log")
+_UNARY = (
+    "Tanh",
+    "Sigmoid",
+    "Relu",
+    "Exp",
+    "Neg",
+    "Abs",
+    "LeakyRelu",
+    "Erf",
+    "Identity",
+    "Sin",
+    "HardSigmoid",
+    "Softsign",
+    "Sqrt",
+    "Log",
+)
 _BINARY = ("Add", "Sub", "Mul", "Div", "Max", "Min", "Sum", "Pow")
 _NAMES = ("v{}", "v{}_float16", "v{}_float32", "v/{}:0", "ü{}", "x_bfloat16_{}")
 
@@ -147,7 +162,9 @@ def _cast(model: Builder, scope: Scope, _: int) -> str:
 
 
 def _mask(model: Builder, scope: Scope, _: int) -> str:
-    scope.values["m"].append(scope.op(model.draw(st.sampled_from(["Less", "Greater", "Equal"])), scope.pick("f"), scope.pick("f")))
+    scope.values["m"].append(
+        scope.op(model.draw(st.sampled_from(["Less", "Greater", "Equal"])), scope.pick("f"), scope.pick("f"))
+    )
     return scope.op("Where", scope.pick("m"), scope.pick("f"), scope.constant(np.float32(model.draw(st.sampled_from([0, -1e9])))))
 
 
@@ -165,7 +182,9 @@ def _indices(model: Builder, scope: Scope, _: int) -> None:
 def _sequence(model: Builder, scope: Scope, _: int) -> str:
     kind = model.draw(st.sampled_from(["list", "empty", "split", "identity"]))
     if kind == "split":
-        return scope.op("ConcatFromSequence", scope.op("SplitToSequence", scope.pick("f"), scope.constant(np.array(8)), axis=1), axis=1)
+        return scope.op(
+            "ConcatFromSequence", scope.op("SplitToSequence", scope.pick("f"), scope.constant(np.array(8)), axis=1), axis=1
+        )
     if kind == "empty":
         items = scope.op("SequenceInsert", scope.op("SequenceEmpty"), scope.pick("f"))
     else:

@@ -18,7 +18,7 @@ F = "float[8,64]"
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((8, 64), np.float32)
 V = (RNG.standard_normal((64, 64), np.float32) / 8).astype(np.float32)
-LOWEST = np.finfo(np.float32).min
+LOWEST = float(np.finfo(np.float32).min)
 LAST = np.array([-1])
 
 
@@ -97,7 +97,7 @@ CASES = {
         "h = MatMul(x, w)  a = Abs(h)  b = Add(a, k)  y = Reciprocal(b)",
         "'k' is 1e-08, which float16 cannot hold",
         weights=k(1e-8),
-        feeds={"x": X * np.float32(np.arange(8) > 3)[:, None]},
+        feeds={"x": X * (np.arange(8) > 3).astype(np.float32).reshape(8, 1)},
     ),
     "floor": Case(
         "epsilon",
@@ -111,6 +111,14 @@ CASES = {
     ),
     "quotient": Case(
         "scale", "h y", "h = MatMul(x, w)  y = Div(h, k)", "divides by 'k', 20000", weights=k(20000), feeds={"x": X * 100_000}
+    ),
+    "ones": Case(
+        "gain",
+        "z",
+        "a = MatMul(x, ones)  b = MatMul(a, ones)  z = MatMul(b, ones)  y = Relu(z)",
+        "equal weights add up to about 262144 here",
+        weights={"ones": np.ones((64, 64), np.float32)},
+        feeds={"x": abs(X)},
     ),
     "rms": Case(
         "normalization",
@@ -169,7 +177,7 @@ CASES = {
         "h = Conv(x, c)  m = GlobalAveragePool(h)  f = Flatten(m)  y = MatMul(f, d)",
         "the mean of 4900 elements",
         io="float[1,8,70,70] x => float[1,8] y",
-        weights={"c": V[:8, :8, None, None], "d": V[:8, :8]},
+        weights={"c": V[:8, :8].reshape(8, 8, 1, 1), "d": V[:8, :8]},
         feeds={"x": RNG.standard_normal((1, 8, 70, 70), np.float32) + 1},
         naive=False,
     ),
@@ -260,7 +268,9 @@ CASES = {
         "h = MatMul(x, w)  a = Add(h, m)  s = Softmax(a)  y = MatMul(s, w)",
         "adds a mask that is an input of the model",
         io=f"{F} x, {F} m => {F} y",
-        feeds={"m": np.where(np.arange(512).reshape(8, 64) % 3 == 0, 0, LOWEST).astype(np.float32) * np.ones((8, 64), np.float32)},
+        feeds={
+            "m": np.where(np.arange(512).reshape(8, 64) % 3 == 0, 0, LOWEST).astype(np.float32) * np.ones((8, 64), np.float32)
+        },
         naive=False,
     ),
     "masked-rows": Case(
@@ -269,7 +279,7 @@ CASES = {
         "h = MatMul(x, w)  a = Add(h, m)  s = Softmax(a)  y = MatMul(s, w)",
         "adds a mask that is an input of the model",
         io=f"{F} x, {F} m => {F} y",
-        feeds={"m": np.full((8, 64), LOWEST)},
+        feeds={"m": np.full((8, 64), LOWEST, np.float32)},
     ),
 }
 
@@ -293,6 +303,7 @@ NEAR_MISSES = {
         ("h = MatMul(x, w)  y = Div(h, k)", k(100)),
         ("y = MatMul(x, v)", {"v": V * np.float32(3000)}),
     ],
+    "gain": [("a = MatMul(x, k)  b = MatMul(a, k)  y = MatMul(b, k)", {"k": np.full((64, 64), 1 / 64, np.float32)})],
     "normalization": [("h = MatMul(x, w)  q = Mul(h, g)  m = ReduceMean(q, axes)  y = Sub(h, m)", {"g": V[0], "axes": LAST})],
     "softmax-by-hand": [("h = MatMul(x, w)  s = Softmax(h)  y = MatMul(s, w)", {})],
     "long-reduction": [("h = MatMul(x, w)  m = ReduceMean(h, axes)  y = Sub(h, m)", {"axes": LAST})],
@@ -395,7 +406,8 @@ def test_what_is_only_moved_is_equal_bit_by_bit() -> None:
 @pytest.mark.parametrize("code", NEAR_MISSES)
 def test_a_near_miss_is_none(code: str) -> None:
     for body, weights in NEAR_MISSES[code]:
-        proto = model(f"g ({F} x) => ({F} y) {{ {body} }}", weights={"w": V, **weights})
+        inner = f"{body.replace('y =', 'last =')}  y = MatMul(last, w)"
+        proto = model(f"g ({F} x) => ({F} y) {{ {inner} }}", weights={"w": V, **weights})
         result, after = rewrite(proto)
         assert codes(result) == {}, body
         types = dtypes(after)

@@ -2,13 +2,13 @@
 
 from collections import Counter
 
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from onnx import ModelProto, printer
+from onnx import ModelProto
 
 from ampgraph.graph import Graph
-from ampgraph.graph.dtypes import float32
 from ampgraph.graph.diff import structurally_equal
+from ampgraph.graph.dtypes import float32
 from ampgraph.graph.formats.onnx import read_model, write_model
 from ampgraph.graph.verify import verify
 from ampgraph.lists import OpLists
