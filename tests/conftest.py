@@ -48,8 +48,8 @@ GROUPS: dict[str, Callable[[], str]] = {
     "graphviz": _missing_graphviz,
     "goldens": _missing_goldens,
 }
-#: More of the same data, not a capability: never an error.
-EXTRA_DATA = {"goldens"}
+#: More of the same, not a capability: never an error.
+MORE = {"goldens", "nightly"}
 
 _not_run = pytest.StashKey[dict[str, str]]()
 _counts = pytest.StashKey[dict[str, int]]()
@@ -68,7 +68,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Find out which groups cannot run here."""
     config.stash[_not_run] = {group: reason for group, missing in GROUPS.items() if (reason := missing())}
-    config.stash[_counts] = dict.fromkeys(GROUPS, 0)
+    if config.getoption("--more-examples") is None:
+        config.stash[_not_run]["nightly"] = "they take minutes; make nightly runs them"
+    config.stash[_counts] = dict.fromkeys((*GROUPS, "nightly"), 0)
     allowed: str | None = config.getoption("--may-skip")
     if allowed is None:
         return
@@ -76,7 +78,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if unknown := names - set(GROUPS):
         raise pytest.UsageError(f"--may-skip: there is no group {sorted(unknown)}, there are {', '.join(GROUPS)}.")
     for group, reason in config.stash[_not_run].items():
-        if group not in names | EXTRA_DATA:
+        if group not in names | MORE:
             raise pytest.UsageError(f"The tests of group {group} must run, but cannot: {reason}.")
 
 

@@ -1,0 +1,110 @@
+"""What holds for every ONNX model: rewritten ones are valid, keep their contract, cost no needless cast, and are explained."""
+
+from collections import Counter
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from onnx import ModelProto
+
+from ampgraph.graph import Graph
+from ampgraph.graph.diff import structurally_equal
+from ampgraph.graph.dtypes import float32
+from ampgraph.graph.formats.onnx import read_model, write_model
+from ampgraph.graph.verify import verify
+from ampgraph.lists import OpLists
+from ampgraph.rewrite import Policy, auto_mixed_precision
+from ampgraph.rewrite.constants import is_constant
+
+from .onnx_models import models
+from .onnx_text import check, signature
+
+POLICIES = {
+    "safe": Policy(),
+    "bfloat16": Policy(dtype="bfloat16"),
+    "tensorrt": Policy(preset="tensorrt"),
+    "onnxruntime": Policy(preset="onnxruntime"),
+    "torch": Policy(preset="torch-autocast"),
+    "grappler": Policy(preset="grappler"),
+    "no-io": Policy(keep_io=False),
+    "no-io-bfloat16": Policy(keep_io=False, dtype="bfloat16"),
+    "exp-allowed": Policy(ops=("Exp=allow", "Add=allow", "Softmax=allow", "ReduceMean=allow", "Identity=allow")),
+}
+LISTED = sorted({op for mode in ("onnx_float16", "onnx_bfloat16") for _, op, _ in OpLists.load(mode)})
+policies = st.sampled_from(sorted(POLICIES)).map(POLICIES.__getitem__)
+relaxed = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+def constants(graph: Graph) -> list[str]:
+    """Return the Casts that read a constant, bodies and functions included."""
+    casts = (node for part in graph.all_graphs() for node in part.nodes if node.op_type == "Cast" and not node.domain)
+    return [node.label for node in casts if node.inputs[0] is not None and is_constant(node.inputs[0].producer)]
+
+
+@relaxed
+@given(models(), policies)
+def test_rewritten_models_are_valid_and_keep_their_contract(proto: ModelProto, policy: Policy) -> None:
+    graph = read_model(proto)
+    result = auto_mixed_precision(graph, policy)
+    assert write_model(graph) == proto, "the given graph was changed"
+    if not result.modified:
+        assert result.graph is graph
+        return
+    verify(result.graph)
+    written = write_model(result.graph)
+    check(written)
+    names = [[name for name, _ in signature(model)] for model in (written, proto)]
+    assert names[0] == names[1]
+    if policy.keep_io:
+        assert signature(written) == signature(proto)
+    assert not structurally_equal(graph, result.graph)
+    assert write_model(read_model(written.SerializeToString())) == written
+
+
+@relaxed
+@given(models(), policies)
+def test_rewriting_twice_equals_once(proto: ModelProto, policy: Policy) -> None:
+    once = auto_mixed_precision(read_model(proto), policy).graph
+    twice = auto_mixed_precision(once, policy)
+    assert str(twice.graph) == str(once)
+    assert twice.graph is once
+
+
+@settings(relaxed, max_examples=20)
+@given(models(), st.sampled_from(["float16", "bfloat16"]))
+def test_all_ops_denied_is_the_original(proto: ModelProto, dtype: str) -> None:
+    graph = read_model(proto)
+    assert auto_mixed_precision(graph, ops=tuple(f"{op}=deny" for op in LISTED), dtype=dtype).graph is graph
+
+
+@relaxed
+@given(models(), policies)
+def test_casts_are_few(proto: ModelProto, policy: Policy) -> None:
+    """None on a constant, one for a value and dtype, none that undoes another or does nothing."""
+    graph = read_model(proto)
+    result = auto_mixed_precision(graph, policy)
+    assert set(constants(result.graph)) <= set(constants(graph))
+    given_before = {node.label for part in graph.all_graphs() for node in part.nodes if node.op_type == "Cast"}
+    for part in result.graph.all_graphs():
+        ours = [node for node in part.nodes if node.op_type == "Cast" and node.label not in given_before]
+        added = Counter((node.inputs[0], node.types["T2"]) for node in ours)
+        assert all(count == 1 for count in added.values())
+        for node in ours:
+            source = node.inputs[0]
+            assert source is not None
+            assert source.dtype is not node.types["T2"]
+            before = source.producer.inputs[0] if source.producer.op_type == "Cast" else None
+            widened = before is not None and before.dtype is node.types["T2"] and source.dtype is float32
+            assert not widened, f"{node.label} undoes {source.producer.label}"
+
+
+@relaxed
+@given(models(), policies)
+def test_every_float_type_has_a_reason(proto: ModelProto, policy: Policy) -> None:
+    graph = read_model(proto)
+    report = auto_mixed_precision(graph, policy).report
+    explanations = [item for item in report.explain() if item.reason != "undefined"]
+    floats = sum(dtype is float32 for part in graph.all_graphs() for node in part.all_nodes() for dtype in node.types.values())
+    assert len(explanations) == floats
+    assert all(len(item.why) > 10 for item in explanations)
+    assert report.json()["low"] == report.low
+    assert str(report) == report.text()
