@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ..graph.graph import Node
-from ..lists import Color
+from ..lists import Color, OpLists
 from .typegraph import ALLOW, TypeGraph
 from .view import View
 
@@ -109,7 +109,7 @@ class Found:
                 self.hazards.setdefault(vertex, hazard)
 
 
-def find_hazards(typegraph: TypeGraph, policy: "Policy") -> Found:
+def find_hazards(typegraph: TypeGraph, policy: "Policy", lists: OpLists) -> Found:
     """Apply all rules to an ONNX model whose shapes are known as far as they can be.
 
     Only models with an op on the AllowList are looked at: nothing changes in the others.
@@ -122,7 +122,20 @@ def find_hazards(typegraph: TypeGraph, policy: "Policy") -> Found:
     if not (typegraph.color == ALLOW).any():
         return found
     view = View(typegraph, policy.low)
+    _find_missing_kernels(view, found, policy, lists)
     found.bounded.update(view.graph.vertex(view.nodes[i].outputs[0]) for i in view.with_op(*BOUNDED))
     for rule in (*NORM_RULES, *PATH_RULES, *CONSTANT_RULES):
         rule(view, found)
     return found
+
+
+def _find_missing_kernels(view: View, found: Found, policy: "Policy", lists: OpLists) -> None:
+    """Ops that only the target's list takes off the list they are on."""
+    usual = OpLists.load(f"onnx_{policy.dtype}")
+    if lists.mode == usual.mode:
+        return
+    changed = {edit.op for edit in lists.edits}
+    for op in set(view.ops) - changed:
+        if usual.list_of(op) is not None and lists.list_of(op) is None:
+            vertices = (vertex for i in view.with_op(op) for vertex in view.graph.vertices_of(i) if view.is_float[vertex])
+            found.hold(view, vertices, "kernel", lists.why(op))

@@ -121,7 +121,7 @@ def find_softmaxes(view: View, found: Found) -> None:
         way, ends = _tail(view, start)
         divisions = [end for end in ends if view.op(end) == "Div" or any(view.op(v) == "Reciprocal" for v in way)]
         why = f"it divides exponentials by their sum {view.nodes[i].label!r}"
-        found.hold(view, [*way, *divisions], "softmax-by-hand", why, spreads=True)
+        found.hold(view, [view.graph.vertex(source), start, *way, *divisions], "softmax-by-hand", why, spreads=True)
         found.bounded.update(divisions)
 
 

@@ -6,13 +6,15 @@ cast on the border costs six, since it reads four and writes two, or the other w
 where not even a rank is known the region stays.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from ..graph.graph import Value
 from .clusters import DisjointSets
 from .constants import is_constant
 from .paint import Painting, Reason
-from .typegraph import ALLOW
+from .typegraph import ALLOW, TypeGraph
 from .view import LINEAR, depth_of
 
 _SAVED, _CAST = 2, 6
@@ -20,6 +22,40 @@ _SAVED, _CAST = 2, 6
 
 def drop_islands(painting: Painting) -> None:
     """Take back low regions that do not pay; those they are tied to go with them."""
+    graph = painting.typegraph
+    balance = {}
+    region_of = {}
+    members = {}
+    for region, vertices in _regions(painting).items():
+        if not any(_has_substance(painting, vertex) for vertex in vertices):
+            members[region] = vertices
+            balance[region] = 0
+            region_of.update(dict.fromkeys(vertices, region))
+    if not members:
+        return
+    seen: set[tuple[Value, int]] = set()
+    for value, reader in _edges(graph):
+        source = graph.vertex(value)
+        size = _count(value)
+        inner, outer = region_of.get(reader), region_of.get(source)
+        if outer is not None and size is not None and (value, -1) not in seen:
+            seen.add((value, -1))
+            balance[outer] += _SAVED * size
+        region = outer if inner is None else inner
+        if region is None or inner == outer or (value, region) in seen:
+            continue
+        seen.add((value, region))
+        if size is None:
+            members.pop(region, None)
+        else:
+            balance[region] += _SAVED * size if is_constant(value.producer) else -_CAST * size
+    for region, vertices in members.items():
+        if balance[region] < 0:
+            painting.erase(vertices, Reason.ISLAND)
+
+
+def _regions(painting: Painting) -> dict[int, list[int]]:
+    """Return the low vertices by connected region."""
     graph = painting.typegraph
     low = painting.allowed()
     real = graph.sources >= 0
@@ -31,71 +67,37 @@ def drop_islands(painting: Painting) -> None:
     for tie in painting.facts.ties:
         for member in tie.members[1:]:
             sets.union(tie.members[0], member)
-    members: dict[int, list[int]] = {}
+    regions: dict[int, list[int]] = {}
     for vertex in np.flatnonzero(low).tolist():
-        members.setdefault(sets.find(vertex), []).append(vertex)
-    if not members:
-        return
-    gain = dict.fromkeys(members, 0)
-    cost = dict.fromkeys(members, 0)
-    kept: set[int] = set()
-    cast: set[tuple[Value, int]] = set()
+        regions.setdefault(sets.find(vertex), []).append(vertex)
+    return regions
 
-    def count(value: Value) -> int | None:
-        dims = value.shape.dims
-        return None if dims is None else int(np.prod([dim if isinstance(dim, int) else 1 for dim in dims], dtype=object))
 
-    for number, node in enumerate(graph.nodes):
-        for value in node.outputs:
-            vertex = graph.vertex(value)
-            if low[vertex]:
-                region, size = sets.find(vertex), count(value)
-                if size is None:
-                    kept.add(region)
-                    continue
-                gain[region] += _SAVED * size
-                if painting.reason[vertex] == Reason.TABLE or (
-                    graph.color[vertex] == ALLOW and (node.op_type not in LINEAR or depth_of(node) != 1)
-                ):
-                    kept.add(region)
-        for slot, operand in enumerate(node.inputs):
-            if operand is not None:
-                reader = graph.operand(number, slot)
-                _weigh(painting, sets, cast, operand, reader, gain, cost, kept, count(operand))
+def _has_substance(painting: Painting, vertex: int) -> bool:
+    """Whether a region with this vertex is worth its casts whatever they cost: products are added up there, or a table is read."""
+    graph = painting.typegraph
+    if painting.reason[vertex] == Reason.TABLE:
+        return True
+    if graph.color[vertex] != ALLOW or graph.owner[vertex] >= len(graph.nodes):
+        return False
+    node = graph.nodes[graph.owner[vertex]]
+    return node.op_type not in LINEAR or depth_of(node) != 1
+
+
+def _edges(graph: TypeGraph) -> Iterator[tuple[Value, int]]:
+    """Yield every operand and every result of a graph, with the vertex that reads it."""
+    for i, node in enumerate(graph.nodes):
+        for slot, value in enumerate(node.inputs):
+            if value is not None:
+                yield value, graph.operand(i, slot)
     for i, (part, position) in enumerate(graph.results):
-        value = part.outputs[position]
-        _weigh(painting, sets, cast, value, graph.result_vertex(i), gain, cost, kept, count(value))
-    for region, vertices in members.items():
-        if region not in kept and cost[region] > gain[region]:
-            painting.erase(vertices, Reason.ISLAND)
+        yield part.outputs[position], graph.result_vertex(i)
 
 
-def _weigh(
-    painting: Painting,
-    sets: DisjointSets,
-    cast: set[tuple[Value, int]],
-    value: Value,
-    reader: int,
-    gain: dict[int, int],
-    cost: dict[int, int],
-    kept: set[int],
-    size: int | None,
-) -> None:
-    """Count what an edge costs or saves, once per value and region."""
-    graph, allow = painting.typegraph, painting.allow
-    source = graph.vertex(value)
-    if not allow[reader] and not allow[source]:
-        return
-    constant = is_constant(value.producer)
-    if allow[source] and allow[reader] and not constant:
-        return
-    region = sets.find(reader if allow[reader] else source)
-    if (value, region) in cast:
-        return
-    cast.add((value, region))
-    if size is None:
-        kept.add(region)
-    elif constant:
-        gain[region] += _SAVED * size
-    elif graph.is_float[source] or graph.unknown[source] or not allow[reader]:
-        cost[region] += _CAST * size
+def _count(value: Value) -> int | None:
+    if value.shape.dims is None:
+        return None
+    count = 1
+    for dim in value.shape.dims:
+        count *= dim if isinstance(dim, int) else 1
+    return count

@@ -50,7 +50,7 @@ def decide(model: Graph, policy: Policy, lists: OpLists, overrides: Mapping[Node
     frozen = [node in kept or (node.op_type in CONSTANTS and tensor_of(node) is None) for node in nodes]
     typegraph = TypeGraph(parts, policy.low, "GPU", colors.__getitem__, frozen, special, results)
     ties = find_ties(typegraph)
-    found = find_hazards(typegraph, policy) if policy.hazards else Found()
+    found = find_hazards(typegraph, policy, lists) if policy.hazards else Found()
     for vertex, hazard in found.hazards.items():
         typegraph.color[vertex] = CODES[hazard.color]
     ties = [dataclasses.replace(tie, fixed=_held(tie, found.hazards)) for tie in ties]

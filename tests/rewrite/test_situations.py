@@ -399,9 +399,3 @@ def test_wrong_arguments_are_named() -> None:
         auto_mixed_precision(parse_graph("graph g() {\n}"), dtyp="float16")
 
 
-def test_onnx_models_are_refused_for_now() -> None:
-    graph = Graph(opsets={"": 17})
-    graph.outputs = [graph.add("Relu", [graph.add_input("x", find_dtype("f32"))], domain="", name="y").outputs[0]]
-    graph.output_names = ["y"]
-    with pytest.raises(PassError, match="rewrites only TensorFlow graphs so far"):
-        auto_mixed_precision(graph)
