@@ -41,14 +41,14 @@ def drop_islands(painting: Painting) -> None:
         if outer is not None and size is not None and (value, -1) not in seen:
             seen.add((value, -1))
             balance[outer] += _SAVED * size
-        region = outer if inner is None else inner
-        if region is None or inner == outer or (value, region) in seen:
+        at = outer if inner is None else inner
+        if at is None or inner == outer or (value, at) in seen:
             continue
-        seen.add((value, region))
+        seen.add((value, at))
         if size is None:
-            members.pop(region, None)
+            members.pop(at, None)
         else:
-            balance[region] += _SAVED * size if is_constant(value.producer) else -_CAST * size
+            balance[at] += _SAVED * size if is_constant(value.producer) else -_CAST * size
     for region, vertices in members.items():
         if balance[region] < 0:
             painting.erase(vertices, Reason.ISLAND)
