@@ -93,6 +93,8 @@ def _ways(typegraph: TypeGraph, fixed: set[int]) -> Iterator[tuple[int, int]]:
                     yield from ((vertex, reader) for reader in typegraph.successors(vertex))
             for slot, value in enumerate(node.inputs):
                 if value is not None:
+                    if callee.inputs[slot].dtype is None:  # the calls disagree
+                        fixed.update(typegraph.successors(typegraph.vertex(callee.inputs[slot])))
                     yield from _tie(typegraph, typegraph.operand(i, slot), callee.inputs[slot], fixed)
             for slot, value in enumerate(node.outputs):
                 end = ends.get((callee, slot))

@@ -146,6 +146,11 @@ class _OnnxCaster(_Caster):
         result.name = name
 
 
+def _is_left_out(value: Value | None) -> bool:
+    """Whether a value is an input of a function that no call gives."""
+    return value is not None and value.dtype is None and value.producer.op_type == "Input"
+
+
 def bound_of(clamps: Mapping[Node, Clamp], node: Node) -> float | None:
     """Return the magnitude to which a node's constant is clamped, or None."""
     clamp = clamps.get(node)
@@ -182,6 +187,8 @@ def apply(painting: Painting, target: DType) -> Applied:
         else:
             user = nodes[owner]
             caster = casters[user.graph]
+            if user.graph.is_function and _is_left_out(user.inputs[slot]):
+                continue
             caster.graph.set_input(user, slot, caster.cast(user.inputs[slot], before, after))  # type: ignore[arg-type]  # the edge exists
     for caster in casters.values():
         if caster.followers:

@@ -9,7 +9,9 @@ def drop_needless_casts(graph: Graph, added: list[Node], kept: Collection[Node])
     """Remove casts that a rewrite made superfluous, and return those of ``added`` that are still there.
 
     1. ``Cast(x)`` to the dtype ``x`` has: its users read ``x``. (An existing cast between two values that became low.)
-    2. An added ``Cast(Cast(x))`` back to the dtype of ``x`` from a wider one: its users read ``x``. (An existing cast from
+    2. An added ``Cast(Cast(x))`` back to the dtype of ``x`` over another added one: its users read ``x``. (What stood between
+       the two was itself superfluous.)
+    3. An added ``Cast(Cast(x))`` back to the dtype of ``x`` from a wider one: its users read ``x``. (An existing cast from
        the low dtype to float32 whose users became low.)
 
     Args:
@@ -30,10 +32,16 @@ def drop_needless_casts(graph: Graph, added: list[Node], kept: Collection[Node])
         if source.dtype is node.types[to]:
             instead[node.outputs[0]] = instead.get(source, source)
             dropped.add(node)
-        elif node in fresh and source.producer.op_type == "Cast":
+        elif node in fresh and (source := instead.get(source, source)).producer.op_type == "Cast":
             inner = source.producer.inputs[0]
             narrow, wide = node.types[to], node.types[given]
-            if inner is not None and inner.dtype is narrow and narrow.bits < wide.bits and narrow.kind == wide.kind:
+            both_added = source.producer in fresh
+            if (
+                inner is not None
+                and inner.dtype is narrow
+                and (both_added or narrow.bits < wide.bits)
+                and narrow.kind == wide.kind
+            ):
                 instead[node.outputs[0]] = instead.get(inner, inner)
                 dropped.add(node)
     if not dropped:
@@ -43,6 +51,8 @@ def drop_needless_casts(graph: Graph, added: list[Node], kept: Collection[Node])
             if value in instead:
                 graph.set_input(node, slot, instead[value])
     graph.outputs = [instead.get(value, value) for value in graph.outputs]
+    read = {value for node in graph.nodes if node not in dropped for value in node.inputs}.union(graph.outputs)
+    dropped.update(node for node in added if node.outputs[0] not in read)
     waited_for = {source for node in graph.nodes for source in node.controls}
     graph.remove_all(dropped - waited_for)
     return [node for node in added if node not in dropped]

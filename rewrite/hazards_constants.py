@@ -17,7 +17,18 @@ _FACTOR = 2048.0
 _MASK = 49152.0
 _KEEP_SIZE = frozenset(
     [
-        *("Relu", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "Concat", "Dropout", "Identity", "Reshape"),
+        *(
+            "Relu",
+            "MaxPool",
+            "AveragePool",
+            "GlobalAveragePool",
+            "GlobalMaxPool",
+            "Concat",
+            "Dropout",
+            "Identity",
+            "Reshape",
+            "Cast",
+        ),
         *("Flatten", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Pad"),
     ]
 )
@@ -191,7 +202,7 @@ def find_gains(view: View, found: Found) -> None:
     graph = view.graph
     size = {graph.vertex(value): 1.0 for value in graph.parts[0].inputs if not is_constant(value.producer)}
     for i, node in enumerate(view.nodes):
-        if not node.outputs or not view.is_float[graph.vertex(node.outputs[0])]:
+        if not node.outputs:
             continue
         known = [size[v] for value in node.inputs if value is not None and (v := graph.vertex(value)) in size]
         if not known:
@@ -201,7 +212,7 @@ def find_gains(view: View, found: Found) -> None:
             continue
         for value in node.outputs:
             size[graph.vertex(value)] = max(known) * gain
-        if max(known) * gain > _LIMITS[float16][0] / 4:
+        if max(known) * gain > _LIMITS[float16][0] / 4 and view.is_float[graph.vertex(node.outputs[0])]:
             why = f"equal weights add up to about {_show(max(known) * gain)} here, for an input of about 1"
             found.hold(view, [graph.vertex(node.outputs[0])], "gain", why, spreads=True)
 

@@ -54,7 +54,9 @@ def drop_islands(painting: Painting) -> None:
                     kept.add(region)
                     continue
                 gain[region] += _SAVED * size
-                if graph.color[vertex] == ALLOW and (node.op_type not in LINEAR or depth_of(node) != 1):
+                if painting.reason[vertex] == Reason.TABLE or (
+                    graph.color[vertex] == ALLOW and (node.op_type not in LINEAR or depth_of(node) != 1)
+                ):
                     kept.add(region)
         for slot, operand in enumerate(node.inputs):
             if operand is not None:

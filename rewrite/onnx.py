@@ -73,7 +73,10 @@ def _does_nothing(node: Node) -> bool:
 def carry_out(painting: Painting, low: DType) -> Applied:
     """Apply what was decided, to the painted model itself."""
     applied = apply(painting, low)
+    added = applied.casts
+    applied.casts = []
     for part in painting.typegraph.parts:
-        fixed = {value.producer for value in part.outputs} if part is painting.typegraph.parts[0] else set()
-        applied.casts = drop_needless_casts(part, applied.casts, fixed)
+        own = [cast for cast in added if cast.graph is part]
+        fixed = {value.producer for value in part.outputs}.difference(own) if part is painting.typegraph.parts[0] else set()
+        applied.casts += drop_needless_casts(part, own, fixed)
     return applied

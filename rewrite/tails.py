@@ -20,7 +20,7 @@ def free_tails(painting: Painting) -> None:
     graph = painting.typegraph
     tied = {vertex for tie in painting.facts.ties for vertex in tie.members}
     number = {node: i for i, node in enumerate(graph.nodes)}
-    budget = _WEIGHTS * _constant_bytes(graph)
+    budget = _WEIGHTS * _weights(graph)
     for i, (part, position) in enumerate(graph.results):
         end = graph.result_vertex(i)
         if graph.processed[end]:
@@ -38,18 +38,21 @@ def free_tails(painting: Painting) -> None:
             if len(low) != 1 or value.shape.dims is None:
                 break
             if graph.color[vertex] == ALLOW and node.op_type in LINEAR:
-                budget -= sum(tensor.nbytes for v in floats if (tensor := constant_of(v)) is not None)
+                budget -= sum(tensor.size for v in floats if (tensor := constant_of(v)) is not None)
                 if budget < 0 or len(floats) < 2:
                     break
             elif graph.color[vertex] not in (GRAY, CLEAR) or low[0].shape.size != value.shape.size:
                 break
             tail.append(vertex)
             reader, value = vertex, low[0]
-        while tail and graph.color[tail[-1]] == CLEAR:  # what only moves elements may do so in half the bytes
+        first = (ALLOW,) if any(graph.color[vertex] == ALLOW for vertex in tail) else (GRAY,)
+        while tail and graph.color[tail[-1]] not in first:  # what only moves elements may do so in half the bytes
             tail.pop()
         painting.erase(tail, Reason.TAIL)
 
 
-def _constant_bytes(graph: TypeGraph) -> int:
+def _weights(graph: TypeGraph) -> int:
+    """Return how many numbers the model's constants are, whatever dtype they have by now."""
     nodes = (graph.nodes[i] for i in graph.with_op("Initializer", "Constant", "Input"))
-    return sum(tensor.nbytes for node in nodes if node.outputs and (tensor := constant_of(node.outputs[0])) is not None)
+    tensors = (constant_of(node.outputs[0]) for node in nodes if node.outputs)
+    return sum(tensor.size for tensor in tensors if tensor is not None and tensor.dtype.kind == "float")

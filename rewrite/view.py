@@ -165,14 +165,14 @@ class View:
         return self.op(vertex) in ("Initializer", "Constant", "ConstantOfShape") or not self.graph.processed[vertex]
 
     def constant_bytes(self, numbers: Iterable[int] | None = None) -> int:
-        """Return the bytes of the float constants that nodes with these numbers read; of the whole model when None."""
+        """Return the float constants that nodes with these numbers read, in bytes of float32; those of the model when None."""
         if numbers is None:
             held = {node for i in self.with_op("Initializer", "Constant", "Input") if is_constant(node := self.nodes[i])}
         else:
             sources = (self.source(value) for i in numbers for value in self.nodes[i].inputs)
             held = {value.producer for value in sources if value is not None and is_constant(value.producer)}
         tensors = (constant_of(node.outputs[0]) for node in held)
-        return sum(tensor.nbytes for tensor in tensors if tensor is not None and tensor.dtype.kind == "float")
+        return sum(4 * tensor.size for tensor in tensors if tensor is not None and tensor.dtype.kind == "float")
 
     def is_returned(self, vertex: int) -> bool:
         """Whether a result of the model, which keeps its dtype, is read from a vertex."""
