@@ -51,7 +51,7 @@ package: $(VENV)/.dev  ## Build the sdist and the wheel, check them, install and
 	cd $(VENV)/oldest && bin/ampgraph demo -o demo.onnx > /dev/null && bin/ampgraph rewrite demo.onnx -o demo.fp16.onnx > /dev/null
 	@ls -l dist $(VENV)/oldest/resnet50_train.fp16.pb $(VENV)/oldest/demo.fp16.onnx
 
-nightly: $(VENV)/.test  ## Test at length: many more random graphs, every golden of AMPGRAPH_GOLDENS
+nightly: $(VENV)/.test  ## Test at length: more random graphs, all backend models of ONNX, a 3 GB model, every golden of AMPGRAPH_GOLDENS
 	$(BIN)/python -m pytest -q --more-examples=50 $(ARGS)
 
 bench: $(VENV)/.package  ## Time the rewrite
