@@ -14,6 +14,7 @@ from .dtypes import DType
 from .errors import GraphError, VerifyError, did_you_mean
 from .graph import Graph, Node
 from .schema import REQUIRED, AttrSpec, OpSchema, Signature
+from .schemas.onnx_schema import OnnxSchema
 from .types import FunctionRef, Placeholder, Shape, Tensor
 from .verify_calls import calls_match, captures_match, functions_exist, lists_hold_one_dtype
 
@@ -264,6 +265,10 @@ def _check_onnx_types(node: Node, signature: Signature) -> Iterator[str]:
             if var is not None and not var.allows(dtype):
                 allowed = ", ".join(sorted(other.name for other in var.allowed or ()))
                 yield f"[type-allowed] {node} has {key}={dtype.name}, but its definition allows only {allowed}."
+    if isinstance(schema, OnnxSchema):
+        for name, (variable, default) in schema.type_attributes.items():
+            if not default and variable not in node.types and not isinstance(node.attributes.get(name), Placeholder):
+                yield f"[attribute-required] {node} has no attribute {name!r}, which says the dtype of its result."
     for port, value in zip(signature.inputs, node.inputs, strict=False):
         if isinstance(port, str) and port not in node.types and value is not None and value.dtype is not None:
             yield f"[types-complete] {node} has no dtype for its type variable {port}."

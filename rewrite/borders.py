@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from ..graph.dtypes import bfloat16
 from ..graph.graph import Graph, Node, Value
 from ..graph.schemas.onnx_schema import capture_labels
 from .clusters import DisjointSets
@@ -162,14 +163,19 @@ def _bodies(node: Node) -> Iterator[object]:
 
 
 def _containers(typegraph: TypeGraph, fixed: set[int]) -> Iterator[tuple[int, int]]:
-    """Yield the two ends of every edge that carries a sequence, an optional or another container: no Cast takes one."""
+    """Yield the two ends of every edge that carries a sequence, an optional or another container: no Cast takes one.
+
+    The standard has no containers of bfloat16 tensors.
+    """
     for i, node in enumerate(typegraph.nodes):
         for slot, value in enumerate(node.inputs):
             if value is not None and value.shape.container:
+                if typegraph.target is bfloat16:
+                    fixed.add(typegraph.vertex(value))
                 yield typegraph.vertex(value), typegraph.operand(i, slot)
     for i, (part, slot) in enumerate(typegraph.results):
         value = part.outputs[slot]
         if value.shape.container:
-            if not typegraph.processed[typegraph.result_vertex(i)]:
+            if typegraph.target is bfloat16 or not typegraph.processed[typegraph.result_vertex(i)]:
                 fixed.add(typegraph.vertex(value))
             yield typegraph.vertex(value), typegraph.result_vertex(i)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from ..graph.dtypes import DType
 from ..graph.graph import Graph, Node
+from ..graph.types import ValueType
 from ..lists import OpLists
 from .borders import Tie, find_ties, owns_bodies
 from .casts import Applied, apply
@@ -47,7 +48,7 @@ def decide(model: Graph, policy: Policy, lists: OpLists, overrides: Mapping[Node
     results = {
         (part, i): part is not model or not policy.keeps(name) for part in parts for i, name in enumerate(part.output_names)
     }
-    frozen = [node in kept or (node.op_type in CONSTANTS and tensor_of(node) is None) for node in nodes]
+    frozen = [node in kept or _says_its_type(node) for node in nodes]
     typegraph = TypeGraph(parts, policy.low, "GPU", colors.__getitem__, frozen, special, results)
     ties = find_ties(typegraph)
     found = find_hazards(typegraph, policy, lists) if policy.hazards else Found()
@@ -56,6 +57,13 @@ def decide(model: Graph, policy: Policy, lists: OpLists, overrides: Mapping[Node
     ties = [dataclasses.replace(tie, fixed=_held(tie, found.hazards)) for tie in ties]
     facts = Facts(ties, found.hazards, found.bounded, find_tables(typegraph, policy.low), found.clamps)
     return paint(typegraph, (), force_all=lists.force_all, exact=False, facts=facts, refine=(drop_islands, free_tails))
+
+
+def _says_its_type(node: Node) -> bool:
+    """Whether an attribute that cannot be rewritten says a dtype: of a constant that a caller gives, or of an optional."""
+    if node.op_type in CONSTANTS and tensor_of(node) is None:
+        return True
+    return node.op_type == "Optional" and isinstance(node.attributes.get("type"), ValueType)
 
 
 def _held(tie: Tie, hazards: Mapping[int, Hazard]) -> int | None:

@@ -77,6 +77,8 @@ def _fixed_vars(node: Node) -> frozenset[str]:
     schema = node.schema
     if schema is None or node.domain == "ampgraph" or (node.domain == "" and node.op_type in CONSTANTS):
         return frozenset()
+    if node.domain != "tf" and "stash_type" in schema.attributes:  # it says what U is
+        return frozenset(["U"])
     if any("func" in spec.kind or spec.kind == "tensor" for spec in schema.attributes.values()):
         return frozenset(schema.type_vars)
     return frozenset(formal.var for formal in schema.inputs + schema.outputs if formal.is_ref and formal.var is not None)
@@ -90,6 +92,7 @@ class TypeGraph:
 
     Attributes:
         parts: The graphs it describes.
+        target: The low dtype.
         nodes: For each of them the graph inputs' nodes, then the nodes in file order.
         results: Results of the graphs that have a vertex of their own: (graph, position).
         count: Number of vertices, without shadows (see :mod:`~ampgraph.rewrite.clusters`).
@@ -134,6 +137,7 @@ class TypeGraph:
             PassError: If a node has another number of operands than its op takes.
         """
         self.parts = parts
+        self.target = target
         self.nodes = nodes = list(chain.from_iterable(part.all_nodes() for part in parts))
         self.results = list(results)
         self._number_profiles(target, device_type)

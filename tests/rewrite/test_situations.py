@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ampgraph.graph import Graph, GraphError, PassError, PolicyError, find_dtype
+from ampgraph.graph import GraphError, PolicyError
 from ampgraph.graph.text import parse_graph
 from ampgraph.rewrite import Policy, auto_mixed_precision
 
@@ -397,5 +397,3 @@ def test_wrong_arguments_are_named() -> None:
         auto_mixed_precision("model.pb")  # type: ignore[arg-type]
     with pytest.raises(PolicyError, match=r"no field 'dtyp'.*Did you mean 'dtype'\?"):
         auto_mixed_precision(parse_graph("graph g() {\n}"), dtyp="float16")
-
-
