@@ -187,7 +187,7 @@ def _scale(view: View, found: Found, node: Node, stats: Stats, reader: int) -> N
 
 def _masks(view: View, vertex: int) -> bool:
     """Whether a sum goes to a softmax."""
-    way = view.walk([vertex], lambda v: True, up=False, past=lambda v: view.op(v) in _MASK_WAY and not view.is_linear(v))
+    way = view.walk([vertex], lambda v: True, up=False, past=lambda v: view.op(v) in _MASK_WAY and not view.is_linear(v), most=64)
     return any(view.op(other) in _MASK_ENDS for other in (vertex, *way))
 
 

@@ -14,6 +14,7 @@ _TAIL = frozenset(
     ]
 )
 _SHAPES = frozenset(["Unsqueeze", "Squeeze", "Reshape", "Transpose", "Identity", "Flatten", "Cast", "Expand"])
+_LONGEST_TAIL = 200
 #: A mean of more elements is not taken in low precision.
 _LONG = 4096
 
@@ -95,7 +96,7 @@ def _tail(view: View, start: int) -> tuple[list[int], list[int]]:
     way: set[int] = {start}
     ends: list[int] = []
     stack = [start]
-    while stack:
+    while stack and len(way) < _LONGEST_TAIL:
         for other in view.graph.successors(stack.pop()):
             if other in way or not view.is_float[other] or view.op(other) not in _TAIL:
                 continue

@@ -74,7 +74,9 @@ def _before_log(view: View, found: Found, starts: Iterable[int]) -> list[int]:
         return (moves or view.op(vertex) in _BEFORE_LOG) and not view.is_linear(vertex)
 
     def enter(vertex: int) -> bool:
-        return not view.is_fixed(vertex) and (passes(vertex) or view.is_linear(vertex) or vertex in found.bounded)
+        if view.is_fixed(vertex) or _is_known(found, vertex, "logarithm"):
+            return False
+        return passes(vertex) or view.is_linear(vertex) or vertex in found.bounded
 
     def past(vertex: int) -> bool:
         return passes(vertex) and vertex not in found.bounded
@@ -89,11 +91,16 @@ def _tells_magnitude(view: View, vertex: int) -> bool:
     return view.op(vertex) in _MAGNITUDES
 
 
+def _is_known(found: Found, vertex: int, code: str) -> bool:
+    hazard = found.hazards.get(vertex)
+    return hazard is not None and hazard.code == code
+
+
 def find_phases(view: View, found: Found) -> None:
     """What goes into a sine or cosine, back to where it comes from; deep linear ops make no phases worth the cost."""
     for i in view.with_op("Sin", "Cos", "Tan", "Mod"):
         vertex = view.graph.vertex(view.nodes[i].outputs[0])
-        way = _upstream(view, found, [vertex], shallow=True)
+        way = _upstream(view, found, [vertex], "phase", shallow=True)
         found.hold(view, way, "phase", f"it leads to {view.ops[i]} {view.nodes[i].label!r}")
 
 
@@ -113,7 +120,7 @@ def find_integers(view: View, found: Found) -> None:
             why = f"{op} {node.label!r} chooses by it"
         else:
             continue
-        found.hold(view, _upstream(view, found, starts), "integer", why)
+        found.hold(view, _upstream(view, found, starts, "integer"), "integer", why)
 
 
 def find_equalities(view: View, found: Found) -> None:
@@ -121,14 +128,15 @@ def find_equalities(view: View, found: Found) -> None:
     for i in view.with_op("Equal"):
         vertex = view.graph.operand(i, 0)
         if view.is_float[vertex]:
-            way = [vertex, *_upstream(view, found, [vertex])]
+            way = [vertex, *_upstream(view, found, [vertex], "equality")]
             found.hold(view, way, "equality", f"it is compared for equality in {view.nodes[i].label!r}")
 
 
-def _upstream(view: View, found: Found, starts: Iterable[int], *, shallow: bool = False) -> list[int]:
+def _upstream(view: View, found: Found, starts: Iterable[int], code: str, *, shallow: bool = False) -> list[int]:
     """Return the arithmetic that leads to ``starts``: back to inputs, constants, linear ops and bounded results.
 
-    ``shallow``: pass through linear ops that add up few products, too.
+    What was found before under the same ``code`` is not entered again. ``shallow``: pass through linear ops that add up few
+    products, too.
     """
 
     def is_shallow(vertex: int) -> bool:
@@ -138,6 +146,8 @@ def _upstream(view: View, found: Found, starts: Iterable[int], *, shallow: bool 
     def enter(vertex: int) -> bool:
         if view.is_fixed(vertex) or view.node_of(vertex) < 0:
             return view.node_of(vertex) < 0
+        if _is_known(found, vertex, code):
+            return False
         return is_shallow(vertex) if view.is_linear(vertex) else view.op(vertex) not in _ACTIVATIONS
 
     return view.walk(starts, enter, past=lambda vertex: vertex not in found.bounded)

@@ -137,7 +137,13 @@ class View:
                 yield slot, value
 
     def walk(
-        self, starts: Iterable[int], enter: Callable[[int], bool], *, up: bool = True, past: Callable[[int], bool] | None = None
+        self,
+        starts: Iterable[int],
+        enter: Callable[[int], bool],
+        *,
+        up: bool = True,
+        past: Callable[[int], bool] | None = None,
+        most: int | None = None,
     ) -> list[int]:
         """Walk over float vertices along the edges, against their direction if ``up``; return the vertices entered.
 
@@ -146,12 +152,13 @@ class View:
             enter: Whether a vertex may be entered.
             up: Direction.
             past: Whether to go on from a vertex that was entered; always when None.
+            most: How many vertices to enter at most.
         """
         step = self.graph.predecessors if up else self.graph.successors
         seen = set(starts)
         stack = list(seen)
         found: list[int] = []
-        while stack:
+        while stack and (most is None or len(found) < most):
             for other in step(stack.pop()):
                 if other not in seen and self.is_float[other] and enter(other):
                     seen.add(other)
