@@ -1,4 +1,7 @@
-"""Constants of ONNX models, cast ahead of time: a weight is stored in the dtype its users want, never cast when it runs."""
+"""Constants: what they are and, of ONNX models, casting them ahead of time instead of when the model runs.
+
+Constants of TensorFlow graphs are only read: they keep their dtype and are cast when the graph runs.
+"""
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +18,13 @@ _HOLDERS = {
     ("ampgraph", "Input"): ("default",),
     ("", "Constant"): ("value", "value_float", "value_floats", "sparse_value"),
     ("", "ConstantOfShape"): ("value",),
+    ("tf", "Const"): ("value",),
 }
 
 
 def is_constant(node: Node) -> bool:
-    """Whether a node is a constant tensor: an initializer (also one that is listed as an input) or a ``Constant``."""
-    return node.op_type in ("Initializer", "Constant", "Input") and tensor_of(node) is not None
+    """Whether a node is a constant tensor: an initializer (also one that is listed as an input), a ``Constant`` or ``Const``."""
+    return node.op_type in ("Initializer", "Constant", "Input", "Const") and tensor_of(node) is not None
 
 
 def tensor_of(node: Node) -> Tensor | None:

@@ -110,9 +110,9 @@ class Found:
 
 
 def find_hazards(typegraph: TypeGraph, policy: "Policy", lists: OpLists) -> Found:
-    """Apply all rules to an ONNX model whose shapes are known as far as they can be.
+    """Apply all rules to an ONNX model, whose shapes are known as far as they can be, or to a TensorFlow graph.
 
-    Only models with an op on the AllowList are looked at: nothing changes in the others.
+    Only those with an op on the AllowList are looked at: nothing changes in the others.
     """
     from .hazards_constants import CONSTANT_RULES
     from .hazards_norms import NORM_RULES
@@ -122,7 +122,8 @@ def find_hazards(typegraph: TypeGraph, policy: "Policy", lists: OpLists) -> Foun
     if not (typegraph.color == ALLOW).any():
         return found
     view = View(typegraph, policy.low)
-    _find_missing_kernels(view, found, policy, lists)
+    if not view.is_tf:
+        _find_missing_kernels(view, found, policy, lists)
     found.bounded.update(view.graph.vertex(view.nodes[i].outputs[0]) for i in view.with_op(*BOUNDED))
     for rule in (*NORM_RULES, *PATH_RULES, *CONSTANT_RULES):
         rule(view, found)

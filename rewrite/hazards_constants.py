@@ -60,24 +60,32 @@ def find_bad_constants(view: View, found: Found) -> None:
     infinite, normal = _LIMITS[view.low]
     for node in _constants(view):
         stats = view.stats(node)
-        if stats is None or not stats.size:
+        if stats is None or not stats.largest or _is_ordinary(view, stats):
             continue
         vertex = view.graph.vertex(node.outputs[0])
         readers = list(dict.fromkeys(view.walk([vertex], lambda v: True, up=False, past=lambda v: _passes_on(view, v))))
         readers = [reader for reader in readers if not _passes_on(view, reader)]
         if stats.largest >= infinite:
             _overflow(view, found, node, stats, readers)
-        elif stats.smallest < normal:
+        else:
             for reader in readers:
                 _underflow(view, found, node, stats, reader, normal)
-        if view.low is float16 and stats.size:
+        if view.low is float16:
             for reader in readers:
                 _scale(view, found, node, stats, reader)
 
 
+def _is_ordinary(view: View, stats: Stats) -> bool:
+    """Whether the elements of a constant are such that none of its readers is in danger."""
+    infinite, normal = _LIMITS[view.low]
+    if stats.largest >= infinite or (view.low is float16 and not 1 / _FACTOR < stats.largest < _FACTOR):
+        return False
+    return stats.smallest >= normal
+
+
 def _constants(view: View) -> Iterator[Node]:
     """Yield the nodes that hold a float32 constant which a float32 op reads."""
-    for i in view.with_op("Initializer", "Constant", "Input", "ConstantOfShape"):
+    for i in view.with_op(*(("Constant",) if view.is_tf else ("Initializer", "Constant", "Input", "ConstantOfShape"))):
         node = view.nodes[i]
         if (is_constant(node) or node.op_type == "ConstantOfShape") and node.outputs:
             vertex = view.graph.vertex(node.outputs[0])
@@ -95,17 +103,7 @@ def _name(node: Node) -> str:
 
 
 def _overflow(view: View, found: Found, node: Node, stats: Stats, readers: list[int]) -> None:
-    vertex = view.graph.vertex(node.outputs[0])
-    way = view.walk([vertex], lambda v: True, up=False, past=lambda v: view.op(v) in _MASK_WAY and not view.is_linear(v))
-    ends = [other for other in way if view.op(other) not in _MASK_WAY]
-    masks = any(view.op(other) in _MASK_ENDS for other in ends) and all(
-        view.op(other) in _MASK_ENDS or _is_bound(view, node, other) for other in ends
-    )
-    masks = masks and not any(view.is_returned(other) for other in (vertex, *way) if view.op(other) not in _MASK_ENDS)
-    if masks:
-        sums = any(view.op(v) in ("Add", "Sum") and _adds_masks(view, v, {vertex, *way}) for v in way)
-        if view.low is float16:
-            found.clamps[node] = Clamp(_MASK / 2 if sums else _MASK, (vertex, *way))
+    if not view.is_tf and _only_masks(view, found, node):
         return
     found.hold(
         view,
@@ -114,6 +112,21 @@ def _overflow(view: View, found: Found, node: Node, stats: Stats, readers: list[
         f"its constant {_name(node)!r} holds {_show(stats.largest)}, too large for {view.low}",
         spreads=True,
     )
+
+
+def _only_masks(view: View, found: Found, node: Node) -> bool:
+    """Whether a constant only masks scores before a softmax; it is clamped then, which needs a constant that is stored."""
+    vertex = view.graph.vertex(node.outputs[0])
+    way = view.walk([vertex], lambda v: True, up=False, past=lambda v: view.op(v) in _MASK_WAY and not view.is_linear(v))
+    ends = [other for other in way if view.op(other) not in _MASK_WAY]
+    masks = any(view.op(other) in _MASK_ENDS for other in ends) and all(
+        view.op(other) in _MASK_ENDS or _is_bound(view, node, other) for other in ends
+    )
+    masks = masks and not any(view.is_returned(other) for other in (vertex, *way) if view.op(other) not in _MASK_ENDS)
+    if masks and view.low is float16:
+        sums = any(view.op(v) in ("Add", "Sum") and _adds_masks(view, v, {vertex, *way}) for v in way)
+        found.clamps[node] = Clamp(_MASK / 2 if sums else _MASK, (vertex, *way))
+    return masks
 
 
 def _adds_masks(view: View, vertex: int, way: set[int]) -> bool:
@@ -137,6 +150,8 @@ def _is_bound(view: View, node: Node, vertex: int) -> bool:
 def _underflow(view: View, found: Found, node: Node, stats: Stats, reader: int, normal: float) -> None:
     op = view.op(reader)
     if op in ("Add", "Sub", "Sum", "Max", "Clip", "Where", "Min") and stats.size == 1:
+        if stats.largest >= normal:
+            return
         found.hold(
             view,
             [reader],
@@ -197,10 +212,10 @@ def _show(number: float) -> str:
 
 def find_gains(view: View, found: Found) -> None:
     """Follow what filters with equal weights make of an input of about 1: there, and only there, the sums are known."""
-    if view.low is not float16:
-        return
     graph = view.graph
-    size = {graph.vertex(value): 1.0 for value in graph.parts[0].inputs if not is_constant(value.producer)}
+    size = {} if view.is_tf and graph.parts[0].is_function else dict.fromkeys(view.inputs(), 1.0)
+    if view.low is not float16 or not size or not any(_may_gain(view, node) for node in _constants(view)):
+        return
     for i, node in enumerate(view.nodes):
         if not node.outputs:
             continue
@@ -217,13 +232,22 @@ def find_gains(view: View, found: Found) -> None:
             found.hold(view, [graph.vertex(node.outputs[0])], "gain", why, spreads=True)
 
 
+def _may_gain(view: View, node: Node) -> bool:
+    """Whether a constant, as weights, could enlarge an operand: all equal, and more than 1 if as many as possible add up."""
+    stats = view.stats(node)
+    if stats is None or not stats.size or not stats.shape:
+        return False
+    most = stats.size if len(stats.shape) < 2 else stats.size // min(stats.shape)
+    return stats.largest * most > 1 and stats.is_even
+
+
 def _gain(view: View, i: int) -> float | None:
     """Return by how much a node enlarges its operand at most; None if that is not known."""
     if view.ops[i] in ("Conv", "Gemm", "MatMul"):
         weights, depth = view.operand(i, 1), view.depth(i)
         source = view.source(weights)
         stats = None if source is None else view.stats(source.producer)
-        if stats is None or depth is None or stats.largest != stats.smallest:
+        if stats is None or depth is None or not stats.is_even:
             return None
         return stats.largest * depth
     return 1.0 if view.ops[i] in _KEEP_SIZE else None

@@ -9,7 +9,24 @@ _SQUARES = ("ReduceL2", "ReduceSumSquare")
 #: What may stand between a sum of squares and the division by its root.
 _TAIL = frozenset(
     [
-        *("Add", "Sub", "Sqrt", "Reciprocal", "Pow", "Max", "Min", "Clip", "Abs", "Neg", "Mul", "Div", "Where", "Expand", "Cast"),
+        *(
+            "Add",
+            "Sub",
+            "Sqrt",
+            "Rsqrt",
+            "Reciprocal",
+            "Pow",
+            "Max",
+            "Min",
+            "Clip",
+            "Abs",
+            "Neg",
+            "Mul",
+            "Div",
+            "Where",
+            "Expand",
+            "Cast",
+        ),
         *("Unsqueeze", "Squeeze", "Reshape", "Transpose", "Identity", "Tile", "Sum"),
     ]
 )
@@ -55,6 +72,8 @@ def _squares_before(view: View, i: int) -> list[int]:
         way.append(vertex)
         if op == "Pow":
             return way if view.scalar(view.operand(number, 1)) == 2 else []
+        if op in ("Square", "SquaredDifference"):
+            return way
         if op == "Mul":
             return way if node.inputs[0] is node.inputs[1] else []
         if op not in _SHAPES:
@@ -66,14 +85,19 @@ def _squares_before(view: View, i: int) -> list[int]:
 def _centering(view: View, square: int) -> list[int]:
     """Return the vertices that subtract the mean before a square: ``x - ReduceMean(x)``."""
     number = view.node_of(square)
-    value = view.operand(number, 0)
-    if value is None or value.producer.op_type != "Sub":
+    if view.ops[number] == "SquaredDifference":
+        members = []
+    else:
+        value = view.operand(number, 0)
+        if value is None or view.op_of(value) != "Sub":
+            return []
+        members = [view.graph.vertex(value)]
+        number = view.node_of(members[0])
+    mean = view.operand(number, 1)
+    mean = view.source(mean) if view.is_tf else mean
+    if mean is None or view.op_of(mean) not in ("ReduceMean", "GlobalAveragePool"):
         return []
-    sub = value.producer
-    mean = sub.inputs[1]
-    if mean is None or mean.producer.op_type not in ("ReduceMean", "GlobalAveragePool"):
-        return []
-    return [view.graph.vertex(value), view.graph.vertex(mean)]
+    return [*members, view.graph.vertex(mean)]
 
 
 def _affine(view: View, end: int) -> list[int]:

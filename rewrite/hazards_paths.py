@@ -7,7 +7,7 @@ from .typegraph import ALLOW, CLEAR, DENY, GRAY
 from .view import LINEAR, View
 
 #: Ops that tell magnitudes or powers, and what may stand between them and a logarithm.
-_MAGNITUDES = frozenset(["Pow", "Abs", "ReduceL2", "ReduceSumSquare", "Sqrt", "ReduceL1"])
+_MAGNITUDES = frozenset(["Pow", "Square", "SquaredDifference", "Abs", "ReduceL2", "ReduceSumSquare", "Sqrt", "ReduceL1"])
 _BEFORE_LOG = frozenset(
     [
         *("Add", "Sub", "Mul", "Div", "Sum", "Max", "Min", "Clip", "Neg", "Reciprocal", "Where", "BatchNormalization"),
@@ -106,20 +106,19 @@ def find_phases(view: View, found: Found) -> None:
 
 def find_integers(view: View, found: Found) -> None:
     """Floats that become integers, or that decide which elements are taken."""
-    for i, node in enumerate(view.nodes):
-        op = view.ops[i]
+    choosing = ("TopK", "ArgMax", "ArgMin", "NonMaxSuppression", "NonZero", "Unique", "com.microsoft:Unique")
+    for i in view.with_op("Cast", *choosing):
+        node, op = view.nodes[i], view.ops[i]
         if op == "Cast":
-            target = node.types.get("T2")
+            target = node.types.get("DstT" if view.is_tf else "T2")
             if target is None or target.kind not in _INTEGERS or not view.is_float[view.graph.operand(i, 0)]:
                 continue
             starts = [view.graph.operand(i, 0)]
             why = f"it ends as an integer in {node.label!r}"
-        elif op in ("TopK", "ArgMax", "ArgMin", "NonMaxSuppression", "NonZero", "Unique", "com.microsoft:Unique"):
+        else:
             operands = [slot for slot, value in enumerate(node.inputs) if value is not None and value.dtype is not None]
             starts = [v for slot in operands if view.is_float[v := view.graph.operand(i, slot)] or op == "NonMaxSuppression"]
-            why = f"{op} {node.label!r} chooses by it"
-        else:
-            continue
+            why = f"{node.op_type if view.is_tf else op} {node.label!r} chooses by it"
         found.hold(view, _upstream(view, found, starts, "integer"), "integer", why)
 
 
@@ -157,16 +156,14 @@ def find_counts(view: View, found: Found) -> None:
     """Divisions by a number of elements that is counted when the model runs."""
     for i in view.with_op("Div"):
         source = view.source(view.operand(i, 1))
-        while source is not None and source.producer.op_type in ("Unsqueeze", "Squeeze", "Reshape", "Expand", "Cast"):
+        while source is not None and view.op_of(source) in ("Unsqueeze", "Squeeze", "Reshape", "Expand", "Cast"):
             before = source.producer.inputs[0]
-            if source.producer.op_type == "Cast" and (
-                before is None or before.dtype is None or before.dtype.kind not in _INTEGERS
-            ):
+            if view.op_of(source) == "Cast" and (before is None or before.dtype is None or before.dtype.kind not in _INTEGERS):
                 break
             source = view.source(before)
         if source is None or source.dtype is None or source.dtype.kind not in _INTEGERS:
             continue
-        if source.producer.op_type in ("Input", "ReduceSum", "CumSum", "Size", "NonZero", "Range", "ArgMax", "TopK"):
+        if view.op_of(source) in ("Input", "ReduceSum", "CumSum", "Size", "NonZero", "Range", "ArgMax", "TopK"):
             vertex = view.graph.vertex(view.nodes[i].outputs[0])
             found.hold(view, [vertex], "count", f"it divides by the count {source.name!r}", spreads=True)
 
@@ -180,15 +177,17 @@ def find_pass_throughs(view: View, found: Found) -> None:
         for i, (part, _) in enumerate(graph.results)
         if part is main and not graph.processed[graph.result_vertex(i)]
     ]
-    starts = [graph.vertex(value) for value in main.inputs]
-    starts += [graph.vertex(view.nodes[i].outputs[0]) for i in view.with_op("Initializer", "Constant")]
 
     def moves(vertex: int) -> bool:
         return view.color[vertex] == CLEAR and not view.is_linear(vertex)
 
+    if view.is_tf and not main.is_function:  # its results have no vertices, but the nodes that give them may not change
+        ends = [v for value in main.outputs if not graph.processed[v := graph.vertex(value)] and moves(v)]
     backward = set(view.walk(ends, moves))
     if not backward:
         return
+    starts = view.inputs() if view.is_tf else [graph.vertex(value) for value in main.inputs]
+    starts += [graph.vertex(view.nodes[i].outputs[0]) for i in view.with_op("Initializer", "Constant")]
     both = [vertex for vertex in view.walk(starts, lambda v: v in backward, up=False) if vertex in backward]
     found.hold(view, both, "pass-through", "it hands an input or a constant on to a result, which stays exact")
 
@@ -215,7 +214,7 @@ def find_masks(view: View, found: Found) -> None:
             vertex = graph.operand(i, 3)
             if vertex != graph.operand(i, 0):
                 found.hold(view, [vertex], "mask", "it is an additive mask")
-    starts = [graph.vertex(value) for value in graph.parts[0].inputs if view.is_float[graph.vertex(value)]]
+    starts = [vertex for vertex in view.inputs() if view.is_float[vertex]]
     moved = [*starts, *view.walk(starts, lambda v: view.color[v] == CLEAR and not view.is_linear(v), up=False)]
     for start in moved:
         for vertex in graph.successors(start):

@@ -60,7 +60,7 @@ _NO_ORIGINS: Mapping[int, int] = MappingProxyType({})
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What is known about an ONNX model beyond its op lists; see :mod:`~ampgraph.rewrite.onnx`.
+    """What is known about a graph beyond its op lists: hazards, and the rest of ONNX models (:mod:`~ampgraph.rewrite.onnx`).
 
     Attributes:
         ties: Vertices that must have one dtype because a value passes between graphs there.

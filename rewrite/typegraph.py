@@ -258,8 +258,11 @@ class TypeGraph:
 
     def with_op(self, *op_types: str) -> list[int]:
         """Return the numbers of the nodes with one of these ops, in order."""
-        matching = np.array([profile.op_type in op_types for profile in self.profiles], bool)
-        return np.flatnonzero(matching[self._profile]).tolist() if matching.any() else []
+        return self.with_profile([profile.op_type in op_types for profile in self.profiles])
+
+    def with_profile(self, matching: Sequence[bool]) -> list[int]:
+        """Return the numbers of the nodes whose profile ``matching`` is true of, in order."""
+        return np.flatnonzero(np.array(matching, bool)[self._profile]).tolist() if any(matching) else []
 
     def quantized(self) -> Array:
         """Return, per vertex, whether its node has a quantized type."""

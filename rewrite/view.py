@@ -7,8 +7,9 @@ import numpy as np
 
 from ..graph.dtypes import DType
 from ..graph.graph import Node, Value
-from ..graph.types import Dim, Tensor
+from ..graph.types import Dim, Shape, Tensor
 from .constants import constant_of, is_constant, tensor_of
+from .tf_names import NAMES as _TF
 from .typegraph import ALLOW, TypeGraph
 
 #: Names of the standard that onnxruntime and TensorFlow call otherwise.
@@ -30,21 +31,41 @@ class Stats:
 
     Attributes:
         largest: The largest finite magnitude; 0 where all are 0 or there are none.
-        smallest: The smallest magnitude that is not 0; infinite where there is none.
+        shape: The constant's shape.
         size: Number of elements.
     """
 
-    __slots__ = ("largest", "size", "smallest")
+    __slots__ = ("_smallest", "_tensor", "largest", "shape", "size")
 
     def __init__(self, tensor: Tensor) -> None:
-        array = np.abs(tensor.array())
+        self.largest: float
+        self._smallest: float | None = None
+        self._tensor = tensor
+        self.shape = tensor.shape
+        array = tensor.array()
         self.size = array.size
+        if self.size == 1 and np.isfinite(number := abs(float(array.item()))):
+            self.largest, self._smallest = number, number or np.inf
+            return
         with np.errstate(invalid="ignore"):
-            finite = array if np.isfinite(array.max(initial=0)) else array[np.isfinite(array)]
-            self.largest = float(finite.max(initial=0))
-            self.smallest = float(finite.min(initial=np.inf))
-            if not self.smallest:
-                self.smallest = float(finite[finite > 0].min(initial=np.inf))
+            largest = max(float(array.max()), -float(array.min())) if self.size else 0.0
+            if not np.isfinite(largest):
+                largest = float(np.abs(array[np.isfinite(array)]).max(initial=0))
+        self.largest = largest
+
+    @property
+    def smallest(self) -> float:
+        """The smallest finite magnitude that is not 0; infinite where there is none. Found when first asked for."""
+        if self._smallest is None:
+            array = np.abs(self._tensor.array())
+            self._smallest = float(array.min(initial=np.inf, where=array > 0))
+        return self._smallest
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all elements that are not 0 have one magnitude."""
+        first = np.abs(self._tensor.array().reshape(-1)[:64])
+        return bool(self.largest) and bool(np.isin(first, (0, self.largest)).all()) and self.smallest == self.largest
 
 
 class View:
@@ -54,24 +75,25 @@ class View:
         graph: The type graph.
         low: The low dtype.
         nodes: Its nodes.
-        ops: The name of each node's op.
+        ops: The name of each node's op, that of ONNX for an op of TensorFlow that does the same.
+        is_tf: Whether it is a TensorFlow graph.
     """
 
     def __init__(self, graph: TypeGraph, low: DType) -> None:
         self.graph = graph
         self.low = low
         self.nodes = graph.nodes
-        names = [_SAME.get(profile.op_type, profile.op_type) for profile in graph.profiles]
-        self.ops = [names[number] for number in graph.numbers]
+        self.is_tf = not graph.parts[0].opsets
+        same = _TF if self.is_tf else _SAME
+        self._names = [same.get(profile.op_type, profile.op_type) for profile in graph.profiles]
+        self.ops = [self._names[number] for number in graph.numbers]
         self.color: Sequence[int] = graph.color.tolist()
         self.is_float: Sequence[int] = graph.is_float.tolist()
         self.stats = functools.cache(lambda node: self._stats(node))
-        self._number = {node: i for i, node in enumerate(self.nodes)}
 
     def with_op(self, *ops: str) -> Iterator[int]:
         """Yield the numbers of the nodes with one of these ops."""
-        wanted = {op for op in set(self.ops) if op in ops}
-        return (i for i, op in enumerate(self.ops) if op in wanted) if wanted else iter(())
+        return iter(self.graph.with_profile([name in ops for name in self._names]))
 
     def node_of(self, vertex: int) -> int:
         """Return the number of the node a vertex belongs to, or -1 for a result of a graph."""
@@ -82,6 +104,17 @@ class View:
         """Return the op of a vertex's node; ``"result"`` for a result of a graph."""
         number = self.node_of(vertex)
         return self.ops[number] if number >= 0 else "result"
+
+    def op_of(self, value: Value) -> str:
+        """Return the op that a value comes from."""
+        return self.op(self.graph.vertex(value))
+
+    def inputs(self) -> list[int]:
+        """Return the vertices of what the graph is given when it runs, constants and variables aside."""
+        part = self.graph.parts[0]
+        if self.is_tf and not part.is_function:
+            return [self.graph.vertex(self.nodes[i].outputs[0]) for i in self.with_op("Input")]
+        return [self.graph.vertex(value) for value in part.inputs if not is_constant(value.producer)]
 
     def operand(self, node: int, slot: int) -> Value | None:
         """Return an operand of node number ``node``; None where it is omitted."""
@@ -94,7 +127,11 @@ class View:
         while value is not None and seen < 1000:
             seen += 1
             node = value.producer
-            if node.op_type == "Identity" and not node.domain:
+            if self.is_tf:
+                if self.op_of(value) != "Identity" or not node.inputs:
+                    return value
+                value = node.inputs[0]
+            elif node.op_type == "Identity" and not node.domain:
                 value = node.inputs[0]
             elif node.op_type == "Input" and not is_constant(node):
                 vertex = self.graph.vertex(value)
@@ -117,10 +154,6 @@ class View:
         """Return the constant that a value is, or None."""
         return constant_of(self.source(value))
 
-    def number(self, node: Node) -> int:
-        """Return the number of a node."""
-        return self._number[node]
-
     def _stats(self, node: Node) -> Stats | None:
         tensor = tensor_of(node)
         return None if tensor is None or tensor.dtype.kind != "float" else Stats(tensor)
@@ -131,10 +164,12 @@ class View:
         return float(tensor.array().reshape(-1)[0]) if tensor is not None and tensor.size == 1 else None
 
     def operands(self, node: int) -> Iterator[tuple[int, Value]]:
-        """Yield (slot, value) of the float operands of a node that are given and no constants."""
+        """Yield (slot, value) of the float operands of a node that are given and no constants or variables."""
         for slot, value in enumerate(self.nodes[node].inputs):
             if value is not None and self.is_float[self.graph.operand(node, slot)] and self.constant(value) is None:
-                yield slot, value
+                source = self.source(value) if self.is_tf else None
+                if source is None or self.op_of(source) != "Variable":
+                    yield slot, value
 
     def walk(
         self,
@@ -169,7 +204,7 @@ class View:
 
     def is_fixed(self, vertex: int) -> bool:
         """Whether a vertex is a constant or an input of the model, which no rule concerns."""
-        return self.op(vertex) in ("Initializer", "Constant", "ConstantOfShape") or not self.graph.processed[vertex]
+        return self.op(vertex) in ("Initializer", "Constant", "ConstantOfShape", "Variable") or not self.graph.processed[vertex]
 
     def constant_bytes(self, numbers: Iterable[int] | None = None) -> int:
         """Return the float constants that nodes with these numbers read, in bytes of float32; those of the model when None."""
@@ -192,14 +227,37 @@ class View:
 
     def depth(self, node: int) -> int | None:
         """Return how many products each element of a linear op's result adds up; None if it is not known."""
-        return depth_of(self.nodes[node])
+        return self._tf_depth(node) if self.is_tf else depth_of(self.nodes[node])
+
+    def _tf_depth(self, node: int) -> int | None:
+        """Do what :meth:`depth` does where filters are (height, width, inputs, outputs) and operands may be transposed."""
+        item, op = self.nodes[node], self.ops[node]
+        if op == "Conv":
+            weights = self._dims(node, 1)
+            sizes: tuple[Dim, ...] = (None,) if not weights else weights[:-2] if "Depthwise" in item.op_type else weights[:-1]
+            return Shape(sizes).size
+        if op == "Einsum":
+            dims = _contracted(item.attr("equation"), [self._dims(node, slot) for slot in range(len(item.inputs))])
+            return None if dims is None else Shape(dims).size
+        left, right = (self._dims(node, slot) if op == "MatMul" and slot < len(item.inputs) else None for slot in (0, 1))
+        flips = [any(item.attributes.get(f"{name}_{side}") is True for name in ("transpose", "adj")) for side in "ab"]
+        flips = [flip or item.attributes.get(f"adj_{side}") is True for flip, side in zip(flips, "xy", strict=True)]
+        if right is not None and len(right) > 1:
+            return Shape((right[-1 if flips[1] else -2],)).size
+        return Shape((left[-2 if flips[0] else -1],)).size if left is not None and len(left) > 1 else None
+
+    def _dims(self, node: int, slot: int) -> tuple[Dim, ...] | None:
+        """Return an operand's dimensions as the graph gives them, or None."""
+        value = self.nodes[node].inputs[slot]
+        constant = self.constant(value)
+        return constant.shape if constant is not None else None if value is None else value.shape.dims
 
     def reduced(self, node: int) -> int | None:
         """Return how many elements a reduction or a pooling op folds into one; None if it is not known."""
         item = self.nodes[node]
         before, after = item.inputs[0], item.outputs[0]
         if self.ops[node] in ("AveragePool", "LpPool", "MaxPool"):
-            sizes = item.attr("kernel_shape")
+            sizes = item.attr("ksize" if self.is_tf else "kernel_shape")
             return int(np.prod(sizes)) if isinstance(sizes, list) else None
         if before is None or before.shape.size is None or after.shape.size is None or not after.shape.size:
             return None

@@ -20,11 +20,11 @@ graph loss() {
   %s: f32 = tf.Sum<T=f32>(%r, %axes) name="loss/Sum"
   %n: f32 = tf.Neg<T=f32>(%s) name="grad/Neg"
   %m: f32 = tf.Mul<T=f32>(%n, %n)
-  %sin: f32 = tf.Sin<T=f32>(%h)
+  %asin: f32 = tf.Asin<T=f32>(%h)
   %c: f32 = tf.MatMul<T=f32>(%h, %w) device="/device:CPU:0"
   %p: f32 = tf.MatMul<T=f32>(%h, %w) {_grappler_do_not_remove=true}
   %far: f32 = tf.Tanh<T=f32>(%x)
-  return %m, %sin, %c, %p, %far
+  return %m, %asin, %c, %p, %far
 }
 """
 
@@ -43,7 +43,7 @@ def why(node: str) -> str:
         ("loss/Sum", "float32: Sum is on the DenyList ("),
         ("grad/Neg", "float32: Neg is on the ClearList and downstream of Sum 'loss/Sum' (DenyList)"),
         ("m", "float32: Mul is on the GrayList and downstream of Sum 'loss/Sum' (DenyList) through 'grad/Neg'"),
-        ("sin", "float32: Sin is on no list"),
+        ("asin", "float32: Asin is on no list"),
         ("c", "float32: it is placed on /device:CPU:0, not on a GPU"),
         ("p", "float32: its attribute _grappler_do_not_remove preserves it"),
         ("far", "float32: the policy preserves it by name"),
