@@ -19,6 +19,7 @@ KNOWN = {
     r"identity_(opt|sequence), bfloat16 False forced": "unsupported type",
     r"if_opt, float16 False forced": "elem type differs",
     r"(softmax|mvn).*_expanded.*forced": "rewritten twice",
+    r"light_(squeezenet|vgg19), float16 .*forced": "rewritten twice",
 }
 
 
