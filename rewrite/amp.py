@@ -24,7 +24,7 @@ from .casts import apply, emulate
 from .cleanup import drop_needless_casts
 from .clusters import ListBodies, find_list_clusters
 from .constants import is_constant
-from .onnx import carry_out, decide
+from .onnx import carry_out, decide, live_graphs
 from .opset import raise_as_needed
 from .paint import Painting, paint
 from .policy import Policy
@@ -297,7 +297,7 @@ def _convert_model(model: Graph, scope: _Scope, notes: list[str]) -> BodyReport:
     report = BodyReport("", model)
     if raised := raise_as_needed(model, scope.low, scope.lists):
         notes.append(raised)
-    nodes = [node for part in model.all_graphs() for node in part.all_nodes()]
+    nodes = [node for part in live_graphs(model) for node in part.all_nodes()]
     if any(value.shape.dims is None for node in nodes for value in node.outputs):
         with contextlib.suppress(GraphError):  # hazards that depend on lengths are then not found
             infer_shapes(model)

@@ -127,6 +127,8 @@ class Explainer:
                 return f"the same value is {self._low} on the other side: {self._describe(via)}"
             case Reason.TIED_FLOAT:
                 return f"the same value stays float32 on the other side: {self._describe(via)}"
+            case Reason.TIED_FIXED if via == vertex:
+                return self._why_untouched(vertex, node, title)
             case Reason.TIED_FIXED:
                 return f"the same value cannot change on the other side: {self._describe(via)}"
             case Reason.CONSTANT:

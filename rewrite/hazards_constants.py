@@ -107,9 +107,15 @@ def _overflow(view: View, found: Found, node: Node, stats: Stats, readers: list[
         if view.low is float16:
             found.clamps[node] = Clamp(_MASK / 2 if sums else _MASK, (vertex, *way))
         return
+    held = [other for other in readers if not _is_bound(view, node, other)]
+    grown = [other for other in held if view.op(other) in ("Mul", "Add", "Sub", "Sum")]
+    behind = view.walk(
+        grown, lambda v: not view.is_fixed(v), up=False, past=lambda v: not view.is_linear(v) and v not in found.bounded
+    )
+    held += [other for other in behind if view.is_linear(other)]
     found.hold(
         view,
-        [other for other in readers if not _is_bound(view, node, other)],
+        held,
         "constant-overflow",
         f"its constant {_name(node)!r} holds {_show(stats.largest)}, too large for {view.low}",
         spreads=True,

@@ -17,7 +17,32 @@ _BEFORE_LOG = frozenset(
     ]
 )
 _MOVES = frozenset(
-    ["Reshape", "Transpose", "Unsqueeze", "Squeeze", "Flatten", "Identity", "Concat", "Split", "Slice", "Pad", "Cast", "Gather"]
+    [
+        "Reshape",
+        "Transpose",
+        "Unsqueeze",
+        "Squeeze",
+        "Flatten",
+        "Identity",
+        "Concat",
+        "Split",
+        "Slice",
+        "Pad",
+        "Cast",
+        "Gather",
+        "GatherND",
+        "GatherElements",
+        "Expand",
+        "Tile",
+        "DepthToSpace",
+        "SpaceToDepth",
+        "ReverseSequence",
+        "Compress",
+        "Input",
+        "If",
+        "Loop",
+        "Scan",
+    ]
 )
 #: Weights of a spectrum's linear ops that count: so many bytes, and so much of the model.
 _HEAVY_BYTES = 1 << 16
@@ -184,7 +209,7 @@ def find_pass_throughs(view: View, found: Found) -> None:
     starts += [graph.vertex(view.nodes[i].outputs[0]) for i in view.with_op("Initializer", "Constant")]
 
     def moves(vertex: int) -> bool:
-        return view.color[vertex] == CLEAR and not view.is_linear(vertex)
+        return view.color[vertex] == CLEAR and (view.op(vertex) in _MOVES or view.node_of(vertex) < 0)
 
     backward = set(view.walk(ends, moves))
     if not backward:

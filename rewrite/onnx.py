@@ -11,7 +11,7 @@ from ..graph.dtypes import DType
 from ..graph.graph import Graph, Node
 from ..graph.types import ValueType
 from ..lists import OpLists
-from .borders import Tie, find_ties, owns_bodies
+from .borders import Tie, find_ties, is_call, owns_bodies
 from .casts import Applied, apply
 from .cleanup import drop_needless_casts
 from .constants import is_constant, tensor_of
@@ -34,9 +34,9 @@ def decide(model: Graph, policy: Policy, lists: OpLists, overrides: Mapping[Node
         overrides: List colors of single nodes.
         kept: Nodes that must not change, and why.
     """
-    parts = model.all_graphs()
+    parts = live_graphs(model)
     nodes = [node for part in parts for node in part.all_nodes()]
-    colors = {op: CODES[lists.list_of(op)] for op in {op_name(node) for node in nodes}}
+    colors = {op: CODES[lists.list_of(op)] for op in {op_name(node) for node in nodes}} | {"Cast": UNLISTED}
     special: dict[int, int] = {}
     for i, node in enumerate(nodes):
         if node in overrides:
@@ -52,11 +52,29 @@ def decide(model: Graph, policy: Policy, lists: OpLists, overrides: Mapping[Node
     typegraph = TypeGraph(parts, policy.low, "GPU", colors.__getitem__, frozen, special, results)
     ties = find_ties(typegraph)
     found = find_hazards(typegraph, policy, lists) if policy.hazards else Found()
+    asked = {edit.op for edit in lists.edits}  # who names an op or a node knows better
+    for vertex in list(found.hazards):
+        owner = typegraph.owner[vertex]
+        if owner < len(nodes) and (nodes[owner] in overrides or op_name(nodes[owner]) in asked):
+            del found.hazards[vertex]
     for vertex, hazard in found.hazards.items():
         typegraph.color[vertex] = CODES[hazard.color]
     ties = [dataclasses.replace(tie, fixed=_held(tie, found.hazards)) for tie in ties]
     facts = Facts(ties, found.hazards, found.bounded, find_tables(typegraph, policy.low), found.clamps)
     return paint(typegraph, (), force_all=lists.force_all, exact=False, facts=facts, refine=(drop_islands, free_tails))
+
+
+def live_graphs(model: Graph) -> list[Graph]:
+    """Return the main graph, the functions that are called from it, directly or not, and the bodies inside all of them."""
+    found = [model]
+    seen = {id(model)}
+    for part in found:  # grows while it is walked
+        called = (model.functions[f"{n.domain}:{n.op_type}"] for n in part.nodes if is_call(n, model.functions))
+        for other in (*called, *(body for _, _, body in part.bodies())):
+            if id(other) not in seen:
+                seen.add(id(other))
+                found.append(other)
+    return found
 
 
 def _says_its_type(node: Node) -> bool:
