@@ -1,7 +1,8 @@
 """auto_mixed_precision: a float32 graph goes in, a mixed-precision graph comes out.
 
-The order of things: verify, copy, then for the main graph and each function body build the type graph, paint it and apply
-the painting; verify again. Nothing is decided across a call: function bodies keep their signatures.
+The order of things: verify, copy, build the type graph, paint it, apply the painting; verify again. A TensorFlow graph and each
+of its functions are done one by one: nothing is decided across a call, and function bodies keep their signatures. An ONNX model
+is one type graph (:mod:`~ampgraph.rewrite.onnx`).
 """
 
 import contextlib
@@ -67,8 +68,8 @@ def auto_mixed_precision(graph: Graph, policy: Policy | None = None, **settings:
 
     Raises:
         VerifyError: If the given graph breaks an invariant.
-        PassError: If the graph cannot be rewritten (an ONNX model; under ``grappler`` also loop state that leaves its loop,
-            and attributes that no definition knows).
+        PassError: If the graph cannot be rewritten (under ``grappler``: loop state that leaves its loop, and attributes that
+            no definition knows).
         PolicyError: If the policy contradicts itself.
 
     Example:

@@ -17,14 +17,14 @@ from ..graph.schemas.onnx_schema import capture_labels
 from .clusters import DisjointSets
 from .typegraph import TypeGraph
 
-#: Ops whose bodies are understood: op -> (first operand handed to the body, result of the body that is the op's first).
-#: Type variables of one op that must be one: op -> (variable, variable).
+#: Type variables of one op that must be of one dtype, because runtimes have kernels for nothing else: op -> the two.
 _TOGETHER = {
     "Attention": ("T1", "T2"),
     "RMSNormalization": ("T", "V"),
     "SimplifiedLayerNormalization": ("T", "V"),
     "GroupQueryAttention": ("T", "T_CACHE"),
 }
+#: Ops whose bodies are understood: op -> (first operand handed to the body, result of the body that is the op's first).
 _OWNERS = {"If": (None, 0), "Loop": (0, 1), "Scan": (0, 0), "SequenceMap": (0, 0)}
 
 
@@ -52,25 +52,27 @@ def is_call(node: Node, functions: Mapping[str, Graph]) -> bool:
     return schema is not None and schema.is_call and f"{node.domain}:{node.op_type}" in functions
 
 
+def does_nothing(node: Node) -> bool:
+    """Whether a node is a Cast to the dtype its operand has."""
+    return node.op_type == "Cast" and not node.domain and node.types.get("T1") is node.types.get("T2")
+
+
 def find_ties(typegraph: TypeGraph) -> list[Tie]:
     """Find the ties of an ONNX model, and link the ways of values between its graphs into the type graph."""
     sets = DisjointSets(typegraph.count)
     fixed: set[int] = set()
     sources: list[int] = []
     targets: list[int] = []
-    used = False
     for source, target in _ways(typegraph, fixed):
         sources.append(source)
         targets.append(target)
         sets.union(source, target)
-        used = True
-    for source, target in _containers(typegraph, fixed):
+    containers = list(_containers(typegraph, fixed))
+    for source, target in containers:
         sets.union(source, target)
-        used = True
-    if not used and not fixed:
+    if not (sources or containers or fixed):
         return []
-    empty = np.empty(0, np.int64)
-    typegraph.link(np.array(sources, np.int64) if sources else empty, np.array(targets, np.int64) if targets else empty, 0)
+    typegraph.link(np.array(sources, np.int64), np.array(targets, np.int64), 0)
     groups: dict[int, list[int]] = {}
     floats = np.flatnonzero(typegraph.is_float).tolist()
     fixed.update(vertex for vertex in floats if not (typegraph.processed[vertex] and typegraph.able[vertex]))
@@ -101,7 +103,7 @@ def _ways(typegraph: TypeGraph, fixed: set[int]) -> Iterator[tuple[int, int]]:
                 end = ends.get((callee, slot))
                 if end is not None:
                     yield end, typegraph.vertex(value)
-        elif node.op_type == "Cast" and not node.domain and node.types.get("T1") is node.types.get("T2"):
+        elif does_nothing(node):
             yield typegraph.operand(i, 0), typegraph.vertex(node.outputs[0])
         elif node.attributes and any(isinstance(body, Graph) for body in _bodies(node)):
             numbers[node] = i
