@@ -17,7 +17,7 @@ from ..graph.schemas.onnx_schema import capture_labels
 from .clusters import DisjointSets
 from .typegraph import TypeGraph
 
-#: Type variables of one op that must be of one dtype, because runtimes have kernels for nothing else: op -> the two.
+#: Two type variables of one op that must be of one dtype although the standard lets them differ.
 _TOGETHER = {
     "Attention": ("T1", "T2"),
     "RMSNormalization": ("T", "V"),
