@@ -27,7 +27,8 @@ from .clusters import ListBodies, find_list_clusters
 from .constants import is_constant
 from .onnx import carry_out, decide
 from .opset import raise_as_needed
-from .paint import Painting, paint
+from .paint import paint
+from .painting import Painting
 from .policy import Policy
 from .report import BodyReport, RewriteReport
 from .typegraph import CLEAR, CODES, UNLISTED, TypeGraph

@@ -13,7 +13,7 @@ from ..graph.schemas import find_schema
 from ..graph.schemas.onnx import find
 from .constants import clamped, constant_of, low_tensor, replace_tensor, store_low, tensor_of
 from .hazards import Clamp
-from .paint import Painting
+from .painting import Painting
 
 _ATTRIBUTES: Mapping[str, object] = {"Truncate": False}
 #: The standard's version for the casts of a function that imports none: they are the same since.

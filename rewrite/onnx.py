@@ -17,7 +17,8 @@ from .cleanup import drop_needless_casts
 from .constants import is_constant, tensor_of
 from .hazards import Found, Hazard, find_hazards
 from .islands import drop_islands
-from .paint import Facts, Painting, paint
+from .paint import paint
+from .painting import Facts, Painting
 from .policy import Policy
 from .tables import find_tables
 from .tails import free_tails

@@ -13,7 +13,7 @@ from ..lists import OpLists
 from . import model_report
 from .casts import Applied
 from .explain import Explainer, Explanation
-from .paint import Painting
+from .painting import Painting
 from .policy import Policy
 from .regions import float_nodes
 from .typegraph import CONSTANTS

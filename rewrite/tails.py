@@ -6,7 +6,7 @@ their weights are next to nothing of the model's: the heads of many convolutiona
 
 from ..graph.dtypes import float32
 from .constants import constant_of, is_constant
-from .paint import Painting, Reason
+from .painting import Painting, Reason
 from .typegraph import ALLOW, CLEAR, GRAY, TypeGraph
 from .view import LINEAR
 
