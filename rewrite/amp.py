@@ -316,10 +316,10 @@ def _convert_model(model: Graph, scope: _Scope, notes: list[str]) -> BodyReport:
     report.painting = decide(model, scope.policy, scope.lists, overrides, reasons)
     report.labels = {node: node.label for node in nodes if not node.name}
     report.applied = carry_out(report.painting, scope.low)
+    clamps = report.painting.facts.clamps
     notes += [
-        f"{node.label!r} only masks scores before a softmax, so it is clamped to {clamp.bound:g}, which {scope.low} can hold"
-        for node, clamp in report.painting.facts.clamps.items()
-        if node in report.applied.stored
+        f"{node.label!r} only masks scores before a softmax, so it is clamped to {clamps[node].bound:g}, which {scope.low} can hold"
+        for node in report.applied.clamped
     ]
     return report
 

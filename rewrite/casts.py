@@ -29,11 +29,13 @@ class Applied:
         changed: Nodes of the graph with at least one type changed.
         casts: The casts that were added.
         stored: Constants (ONNX) that are now stored in the low dtype, those added for it included.
+        clamped: Constants (ONNX) whose elements were clamped to what the low dtype can hold.
     """
 
     changed: list[Node] = dataclasses.field(default_factory=list)
     casts: list[Node] = dataclasses.field(default_factory=list)
     stored: list[Node] = dataclasses.field(default_factory=list)
+    clamped: list[Node] = dataclasses.field(default_factory=list)
 
 
 class _Caster:
@@ -198,14 +200,18 @@ def apply(painting: Painting, target: DType) -> Applied:
     stored = [node for node in changed if tensor_of(node) is not None]
     for node in stored:
         store_low(node, target, _bound_of(clamps, node))
-    for node, clamp in clamps.items():  # where the mask is made in float32 and then cast
-        if node not in stored and any(not low[v] and any(low[u] for u in typegraph.successors(v)) for v in clamp.way):
-            replace_tensor(node, clamped(node, clamp.bound))
-            stored.append(node)
+    masks = []
+    for node, clamp in clamps.items():
+        is_low = low[typegraph.vertex(node.outputs[0])]
+        if is_low or any(not low[v] and any(low[u] for u in typegraph.successors(v)) for v in clamp.way):
+            masks.append(node)
+            if not is_low:  # the mask is made in float32 and then cast
+                replace_tensor(node, clamped(node, clamp.bound))
     return Applied(
         [node for node in changed if node.domain != "ampgraph"],
         [node for caster in casters.values() for node in caster.added],
         stored + [node for caster in casters.values() for node in caster.stored],
+        masks,
     )
 
 
