@@ -297,8 +297,8 @@ def _convert_body(name: str, body: Graph, scope: _Scope, bodies: ListBodies, not
 def _convert_model(model: Graph, scope: _Scope, notes: list[str]) -> BodyReport:
     """Rewrite an ONNX model in place, with its functions and bodies, and report."""
     report = BodyReport("", model)
-    if raised := raise_as_needed(model, scope.low, scope.lists):
-        notes.append(raised)
+    given = dict(model.opsets)
+    raised = raise_as_needed(model, scope.low, scope.lists)
     nodes = [node for part in model.all_graphs() for node in part.all_nodes()]
     if any(value.shape.dims is None for node in nodes for value in node.outputs):
         with contextlib.suppress(GraphError):  # hazards that depend on lengths are then not found
@@ -316,6 +316,8 @@ def _convert_model(model: Graph, scope: _Scope, notes: list[str]) -> BodyReport:
     report.painting = decide(model, scope.policy, scope.lists, overrides, reasons)
     report.labels = {node: node.label for node in nodes if not node.name}
     report.applied = carry_out(report.painting, scope.low)
+    if raised and (report.modified or model.opsets == given):  # a model in which nothing else changes is not raised
+        notes.append(raised)
     clamps = report.painting.facts.clamps
     notes += [
         f"{node.label!r} only masks scores before a softmax, so it is clamped to {clamps[node].bound:g}, which {scope.low} can hold"
