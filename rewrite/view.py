@@ -66,7 +66,6 @@ class View:
         self.color: Sequence[int] = graph.color.tolist()
         self.is_float: Sequence[int] = graph.is_float.tolist()
         self.stats = functools.cache(lambda node: self._stats(node))
-        self._number = {node: i for i, node in enumerate(self.nodes)}
 
     def with_op(self, *ops: str) -> Iterator[int]:
         """Yield the numbers of the nodes with one of these ops."""
@@ -116,10 +115,6 @@ class View:
     def constant(self, value: Value | None) -> Tensor | None:
         """Return the constant that a value is, or None."""
         return constant_of(self.source(value))
-
-    def number(self, node: Node) -> int:
-        """Return the number of a node."""
-        return self._number[node]
 
     def _stats(self, node: Node) -> Stats | None:
         tensor = tensor_of(node)

@@ -4,7 +4,6 @@ Inference reads a skeleton of the model: the weights keep their shapes, but only
 of any size is a small message.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 from ..errors import FormatError, GraphError
@@ -86,7 +85,7 @@ def _take(graph: Graph, proto: Any, refined: list[Value]) -> None:
         if known is None or (len(known) == len(shape.dims) and _refines(known, shape.dims)):
             value.shape = shape
             refined.append(value)
-    bodies = {(label, name): body for node, name, body in graph.bodies() for label in _labels(node)}
+    bodies = {(value.name, name): body for node, name, body in graph.bodies() for value in node.outputs}
     for node in proto.node:
         for attribute in node.attribute:
             if attribute.HasField("g"):
@@ -94,11 +93,6 @@ def _take(graph: Graph, proto: Any, refined: list[Value]) -> None:
                     if (label, attribute.name) in bodies:
                         _take(bodies[label, attribute.name], attribute.g, refined)
                         break
-
-
-def _labels(node: Any) -> Iterator[str]:
-    for value in node.outputs:
-        yield value.name
 
 
 def _refines(old: tuple[Any, ...], new: tuple[Any, ...]) -> bool:
