@@ -11,15 +11,17 @@ from .typegraph import ALLOW, CLEAR, GRAY, TypeGraph
 from .view import LINEAR
 
 _MOST_STEPS = 16
-#: The part of a model's weights that linear ops at its end may have.
+#: The part of a model's weights that linear ops at its end may have, and how many low ones there must be in all.
 _WEIGHTS = 0.005
+_LEAST_LINEAR = 8
 
 
 def free_tails(painting: Painting) -> None:
     """Take back the low ops at the end of a model of which each has one low operand, which nothing else reads."""
     graph = painting.typegraph
     tied = {vertex for tie in painting.facts.ties for vertex in tie.members}
-    budget = _WEIGHTS * _weights(graph)
+    linear = sum(painting.allow[graph.vertex(graph.nodes[i].outputs[0])] for i in graph.with_op(*LINEAR))
+    budget = _WEIGHTS * _weights(graph) if linear >= _LEAST_LINEAR else -1.0
     for i, (part, position) in enumerate(graph.results):
         end = graph.result_vertex(i)
         if graph.processed[end]:
