@@ -185,10 +185,7 @@ def _scale(view: View, found: Found, node: Node, stats: Stats, reader: int) -> N
     if _FACTOR <= stats.largest < _LIMITS[float16][0] or stats.largest <= 1 / _FACTOR:
         verb = "divides by" if divides else "multiplies by"
         why = f"it {verb} {_name(node)!r}, {_show(stats.largest)}: ordinary values leave the range of {view.low}"
-        held = [reader]
-        if (stats.largest > 1) is divides:  # what is made small was large before
-            held += [v for v in view.graph.predecessors(reader) if view.is_linear(v)]
-        found.hold(view, held, "scale", why, spreads=True)
+        found.hold(view, [reader], "scale", why, spreads=True)
 
 
 def _masks(view: View, vertex: int) -> bool:

@@ -205,16 +205,20 @@ def find_pass_throughs(view: View, found: Found) -> None:
         for i, (part, _) in enumerate(graph.results)
         if part is main and not graph.processed[graph.result_vertex(i)]
     ]
-    starts = [graph.vertex(value) for value in main.inputs]
-    starts += [graph.vertex(view.nodes[i].outputs[0]) for i in view.with_op("Initializer", "Constant")]
+    inputs = [graph.vertex(value) for value in main.inputs]
+    constants = [graph.vertex(view.nodes[i].outputs[0]) for i in view.with_op("Initializer", "Constant")]
 
-    def moves(vertex: int) -> bool:
-        return view.color[vertex] == CLEAR and (view.op(vertex) in _MOVES or view.node_of(vertex) < 0)
+    def is_exact(vertex: int) -> bool:
+        return view.color[vertex] == CLEAR and not view.is_linear(vertex)
 
-    backward = set(view.walk(ends, moves))
-    if not backward:
-        return
-    both = [vertex for vertex in view.walk(starts, lambda v: v in backward, up=False) if vertex in backward]
+    def moves(vertex: int) -> bool:  # a constant that a Where or a Max chooses at times is no result
+        return is_exact(vertex) and (view.op(vertex) in _MOVES or view.node_of(vertex) < 0)
+
+    both: list[int] = []
+    for starts, passes in ((inputs, is_exact), (constants, moves)):
+        backward = set(view.walk(ends, passes))
+        if backward:
+            both += view.walk(starts, backward.__contains__, up=False)
     found.hold(view, both, "pass-through", "it hands an input or a constant on to a result, which stays exact")
 
 
