@@ -1,7 +1,17 @@
 """The graph IR: nodes, values, types, schemas; it knows nothing of precision policy."""
 
 from .dtypes import DType, find_dtype
-from .errors import AmpgraphError, FormatError, GraphError, OpListError, ParseError, PassError, PolicyError, VerifyError
+from .errors import (
+    AmpgraphError,
+    FormatError,
+    GraphError,
+    KernelError,
+    OpListError,
+    ParseError,
+    PassError,
+    PolicyError,
+    VerifyError,
+)
 from .graph import Graph, Node, Value
 from .schema import OpSchema
 from .types import FunctionRef, Placeholder, Shape, Tensor
@@ -13,6 +23,7 @@ __all__ = [
     "FunctionRef",
     "Graph",
     "GraphError",
+    "KernelError",
     "Node",
     "OpListError",
     "OpSchema",

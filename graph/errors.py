@@ -9,7 +9,8 @@
     ├── FormatError(ValueError)       a file cannot be read or written
     ├── OpListError(ValueError)       the op lists contradict themselves
     ├── PolicyError(ValueError)       a policy, preset or target makes no sense
-    └── PassError                     the rewrite cannot handle this graph
+    ├── PassError                     the rewrite cannot handle this graph
+    └── KernelError                   a graph cannot be run: a feed, an op or the device
 
 A message says who, what, where and how to go on; received values are shown.
 """
@@ -52,6 +53,10 @@ class PolicyError(AmpgraphError, ValueError):
 
 class PassError(AmpgraphError):
     """The rewrite cannot handle this graph."""
+
+
+class KernelError(AmpgraphError):
+    """A graph cannot be run: a feed does not fit, an op has no kernel or cannot compute what it was given, a device is missing."""
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:

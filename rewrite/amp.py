@@ -25,6 +25,7 @@ from .cleanup import drop_needless_casts
 from .clusters import ListBodies, find_list_clusters
 from .constants import is_constant
 from .onnx import carry_out, decide
+from .opset import raise_as_needed
 from .paint import Painting, paint
 from .policy import Policy
 from .report import BodyReport, RewriteReport
@@ -110,7 +111,7 @@ def convert(graph: Graph, policy: Policy) -> RewriteResult:
     with paused_collector():
         copy = graph.copy()
         if copy.opsets:
-            report.bodies.append(_convert_model(copy, scope))
+            report.bodies.append(_convert_model(copy, scope, report.notes))
             report.notes += scope.unused(graph.all_graphs())
             return RewriteResult(copy if report.modified else graph, report.modified, report)
         bodies = {"": copy, **scope.functions_of(copy)}
@@ -291,9 +292,11 @@ def _convert_body(name: str, body: Graph, scope: _Scope, bodies: ListBodies, not
     return report
 
 
-def _convert_model(model: Graph, scope: _Scope) -> BodyReport:
+def _convert_model(model: Graph, scope: _Scope, notes: list[str]) -> BodyReport:
     """Rewrite an ONNX model in place, with its functions and bodies, and report."""
     report = BodyReport("", model)
+    if raised := raise_as_needed(model, scope.low, scope.lists):
+        notes.append(raised)
     nodes = [node for part in model.all_graphs() for node in part.all_nodes()]
     if any(value.shape.dims is None for node in nodes for value in node.outputs):
         with contextlib.suppress(GraphError):  # hazards that depend on lengths are then not found
@@ -311,6 +314,11 @@ def _convert_model(model: Graph, scope: _Scope) -> BodyReport:
     report.painting = decide(model, scope.policy, scope.lists, overrides, reasons)
     report.labels = {node: node.label for node in nodes if not node.name}
     report.applied = carry_out(report.painting, scope.low)
+    notes += [
+        f"{node.label!r} only masks scores before a softmax, so it is clamped to {clamp.bound:g}, which {scope.low} can hold"
+        for node, clamp in report.painting.facts.clamps.items()
+        if node in report.applied.stored
+    ]
     return report
 
 

@@ -68,6 +68,9 @@ class _Caster:
             found = self.casts[value] = self.new(value, source, target)
         return found
 
+    def give_name(self, value: Value, result: Value) -> None:
+        """Let ``result``, a cast of ``value`` that the graph returns instead of it, have its name (ONNX)."""
+
     def new(self, value: Value, source: DType, target: DType) -> Value:
         """Add a cast of ``value``, whose dtype is ``source``, to ``target``."""
         producer = value.producer
@@ -98,7 +101,8 @@ class _OnnxCaster(_Caster):
             graph.opsets[""] = _MODEL_OPSET
         schema = find("", "Cast", graph.opsets[""])
         own = find_schema("ampgraph", "Initializer")
-        assert schema is not None and own is not None
+        assert schema is not None
+        assert own is not None
         self._signature = schema.signature({}, {}, [True], 1)
         self._constant = own.signature({}, {})
         self._taken = {value.name for node in graph.all_nodes() for value in node.outputs}

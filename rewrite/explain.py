@@ -119,6 +119,20 @@ class Explainer:
                 return f"the Merge it feeds is {self._low}, and loop state has one dtype"
             case Reason.LOOP_FLOAT:
                 return "loop state has one dtype, and not all of it could be low"
+            case Reason.HAZARD:
+                return f"{title}, but {painting.facts.hazards[vertex].why}"
+            case Reason.TABLE:
+                return "it reads a large constant, which is stored once, in the low dtype"
+            case Reason.TIED_LOW:
+                return f"the same value is {self._low} on the other side: {self._describe(via)}"
+            case Reason.TIED_FLOAT:
+                return f"the same value stays float32 on the other side: {self._describe(via)}"
+            case Reason.TIED_FIXED:
+                return f"the same value cannot change on the other side: {self._describe(via)}"
+            case Reason.CONSTANT:
+                return f"all its readers are {self._low}, {self._describe(via)} among them"
+            case Reason.ISLAND:
+                return "the casts around its low region would cost more than the region saves"
             case Reason.CAST:
                 return f"what is on the other side is {self._low}: {self._describe(via)}"
             case Reason.NO_LOW_TYPE:
@@ -130,6 +144,8 @@ class Explainer:
         graph = self._graph
         if reason := self._frozen(node):
             return reason
+        if hazard := self._painting.facts.hazards.get(vertex):
+            return hazard.why
         if not graph.color[vertex]:
             return title
         if not graph.allowed[vertex]:
@@ -149,7 +165,7 @@ class Explainer:
             while len(steps) < min(chain.length, _MOST_STEPS):
                 steps.append(step)
                 step = self._next(step)
-        names = ", ".join(repr(self._graph.nodes[self._graph.owner[step]].name) for step in steps)
+        names = ", ".join(repr(self._name(step)) for step in steps)
         more = f" and {chain.length - len(steps)} more" if chain.length > len(steps) else ""
         return self._describe(chain.start) + (f" through {names}{more}" if names else "")
 
@@ -183,11 +199,20 @@ class Explainer:
             here = previous
         return self._chains[vertex]
 
+    def _name(self, vertex: int) -> str:
+        graph = self._graph
+        owner = graph.owner[vertex]
+        if owner < len(graph.nodes):
+            return graph.nodes[owner].label
+        part, position = graph.results[owner - len(graph.nodes)]
+        return part.output_names[position]
+
     def _describe(self, vertex: int) -> str:
         graph = self._graph
         owner = graph.owner[vertex]
         if owner >= len(graph.nodes):
-            return "a result of the function"
+            part = graph.results[owner - len(graph.nodes)][0]
+            return "a result of the function" if part.is_function else f"result {self._name(vertex)!r} of {part.name!r}"
         node = graph.nodes[owner]
         title = _TITLES.get(graph.color[vertex])
-        return f"{node.op_type} {node.name!r}" + (f" ({title})" if title else "")
+        return f"{node.op_type} {node.label!r}" + (f" ({title})" if title else "")

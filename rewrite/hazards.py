@@ -1,7 +1,7 @@
 """Hazards: what op lists cannot see, because it depends on constants, lengths or where a value goes.
 
 A rule is a function that looks at a :class:`~ampgraph.rewrite.view.View` and takes down what it finds in a :class:`Found`.
-:data:`RULES` has them all; docs/hazards.md describes the kinds of :data:`KINDS`, one by one.
+:data:`RULES` has them all; docs/onnx.md lists the kinds of :data:`KINDS`.
 """
 
 import dataclasses
@@ -42,7 +42,15 @@ BOUNDED = frozenset(
         *("Softmax", "LogSoftmax", "Hardmax", "Sigmoid", "HardSigmoid", "Tanh", "Softsign", "Erf", "Sign", "Sin", "Cos"),
         *("Acos", "Asin", "Atan", "Asinh", "Acosh", "Log", "ReduceLogSum", "ReduceLogSumExp"),
         *("LayerNormalization", "GroupNormalization", "InstanceNormalization", "RMSNormalization", "LpNormalization"),
-        *("MeanVarianceNormalization", "SimplifiedLayerNormalization", "LRN", "GridSample", "AffineGrid", "RoiAlign", "MaxRoiPool"),
+        *(
+            "MeanVarianceNormalization",
+            "SimplifiedLayerNormalization",
+            "LRN",
+            "GridSample",
+            "AffineGrid",
+            "RoiAlign",
+            "MaxRoiPool",
+        ),
         *("com.microsoft:BiasSoftmax", "com.microsoft:SkipLayerNormalization", "com.microsoft:SkipSimplifiedLayerNormalization"),
         *("com.microsoft:EmbedLayerNormalization", "com.microsoft:GroupNorm", "com.microsoft:SkipGroupNorm"),
         *("com.microsoft:GridSample", "com.microsoft:CropAndResize"),

@@ -37,6 +37,7 @@ _MASK_WAY = frozenset(
 )
 _MASK_ENDS = frozenset(["Softmax", "com.microsoft:BiasSoftmax", "Attention", "com.microsoft:MultiHeadAttention"])
 
+
 def find_bad_constants(view: View, found: Found) -> None:
     """Constants that overflow or vanish, where it matters to the op that reads them."""
     infinite, normal = _LIMITS[view.low]
@@ -56,6 +57,7 @@ def find_bad_constants(view: View, found: Found) -> None:
             for reader in readers:
                 _scale(view, found, node, stats, reader)
 
+
 def _constants(view: View) -> Iterator[Node]:
     """Yield the nodes that hold a float32 constant which a float32 op reads."""
     for i in view.with_op("Initializer", "Constant", "Input", "ConstantOfShape"):
@@ -65,12 +67,15 @@ def _constants(view: View) -> Iterator[Node]:
             if view.is_float[vertex] and view.graph.successors(vertex):
                 yield node
 
+
 def _passes_on(view: View, vertex: int) -> bool:
     """Whether a vertex hands a constant on unchanged: identities, borders of bodies, changes of shape."""
     return view.op(vertex) in ("Identity", "Input", "If", "Loop", "Scan", "Unsqueeze", "Squeeze", "Reshape", "Expand", "Flatten")
 
+
 def _name(node: Node) -> str:
     return node.label
+
 
 def _overflow(view: View, found: Found, node: Node, stats: Stats, readers: list[int]) -> None:
     vertex = view.graph.vertex(node.outputs[0])
@@ -93,6 +98,7 @@ def _overflow(view: View, found: Found, node: Node, stats: Stats, readers: list[
         spreads=True,
     )
 
+
 def _adds_masks(view: View, vertex: int, way: set[int]) -> bool:
     """Whether a sum adds two masks."""
     operands = list(view.operands(view.node_of(vertex)))
@@ -110,11 +116,16 @@ def _is_bound(view: View, node: Node, vertex: int) -> bool:
     number = view.node_of(vertex)
     return all(view.source(view.operand(number, i)) is not node.outputs[0] for i in range(3) if i not in slots)
 
+
 def _underflow(view: View, found: Found, node: Node, stats: Stats, reader: int, normal: float) -> None:
     op = view.op(reader)
     if op in ("Add", "Sub", "Sum", "Max", "Clip", "Where", "Min") and stats.size == 1:
         found.hold(
-            view, [reader], "epsilon", f"its constant {_name(node)!r} is {_show(stats.largest)}, which {view.low} cannot hold", spreads=True
+            view,
+            [reader],
+            "epsilon",
+            f"its constant {_name(node)!r} is {_show(stats.largest)}, which {view.low} cannot hold",
+            spreads=True,
         )
     elif _is_added(view, node, reader):
         return
@@ -135,6 +146,7 @@ def _is_added(view: View, node: Node, reader: int) -> bool:
         i in slots for i, value in enumerate(view.nodes[number].inputs) if view.source(value) is node.outputs[0]
     )
 
+
 def _scale(view: View, found: Found, node: Node, stats: Stats, reader: int) -> None:
     """Products and quotients with a large or small factor. (A weight of a linear op is no factor.)"""
     op = view.op(reader)
@@ -150,7 +162,11 @@ def _scale(view: View, found: Found, node: Node, stats: Stats, reader: int) -> N
     if _FACTOR <= stats.largest < _LIMITS[float16][0] or stats.largest <= 1 / _FACTOR:
         verb = "divides by" if divides else "multiplies by"
         why = f"it {verb} {_name(node)!r}, {_show(stats.largest)}: ordinary values leave the range of {view.low}"
-        found.hold(view, [reader], "scale", why, spreads=True)
+        held = [reader]
+        if (stats.largest > 1) is divides:  # what is made small was large before
+            held += [v for v in view.graph.predecessors(reader) if view.is_linear(v)]
+        found.hold(view, held, "scale", why, spreads=True)
+
 
 def _masks(view: View, vertex: int) -> bool:
     """Whether a sum goes to a softmax."""
@@ -161,6 +177,5 @@ def _masks(view: View, vertex: int) -> bool:
 def _show(number: float) -> str:
     return f"{number:.6g}"
 
-CONSTANT_RULES = (find_bad_constants,)
 
-__all__ = ["CONSTANT_RULES", "LINEAR"]
+CONSTANT_RULES = (find_bad_constants,)

@@ -22,7 +22,9 @@ _MOVES = frozenset(
 #: Weights of a spectrum's linear ops that count: so many bytes, and so much of the model.
 _HEAVY_BYTES = 1 << 16
 _HEAVY_SHARE = 0.1
-_ACTIVATIONS = frozenset(["Relu", "ThresholdedRelu", "LeakyRelu", "PRelu", "Elu", "Gelu", "Swish", "HardSwish", "Mish", "Softplus", "Selu", "Celu"])
+_ACTIVATIONS = frozenset(
+    ["Relu", "ThresholdedRelu", "LeakyRelu", "PRelu", "Elu", "Gelu", "Swish", "HardSwish", "Mish", "Softplus", "Selu", "Celu"]
+)
 #: A linear op that adds up at most so many products is arithmetic on its operands, such as a position times a frequency.
 _SHALLOW = 16
 _INTEGERS = ("int", "uint")
@@ -147,7 +149,9 @@ def find_counts(view: View, found: Found) -> None:
         source = view.source(view.operand(i, 1))
         while source is not None and source.producer.op_type in ("Unsqueeze", "Squeeze", "Reshape", "Expand", "Cast"):
             before = source.producer.inputs[0]
-            if source.producer.op_type == "Cast" and (before is None or before.dtype is None or before.dtype.kind not in _INTEGERS):
+            if source.producer.op_type == "Cast" and (
+                before is None or before.dtype is None or before.dtype.kind not in _INTEGERS
+            ):
                 break
             source = view.source(before)
         if source is None or source.dtype is None or source.dtype.kind not in _INTEGERS:
@@ -161,7 +165,11 @@ def find_pass_throughs(view: View, found: Found) -> None:
     """Inputs and constants that reach a result of the model over ops that only move them: they come out bit by bit."""
     graph = view.graph
     main = graph.parts[0]
-    ends = [graph.result_vertex(i) for i, (part, _) in enumerate(graph.results) if part is main and not graph.processed[graph.result_vertex(i)]]
+    ends = [
+        graph.result_vertex(i)
+        for i, (part, _) in enumerate(graph.results)
+        if part is main and not graph.processed[graph.result_vertex(i)]
+    ]
     starts = [graph.vertex(value) for value in main.inputs]
     starts += [graph.vertex(view.nodes[i].outputs[0]) for i in view.with_op("Initializer", "Constant")]
 
@@ -177,7 +185,9 @@ def find_pass_throughs(view: View, found: Found) -> None:
 
 def find_quantized(view: View, found: Found) -> None:
     """Ops that stand between DequantizeLinear and QuantizeLinear: runtimes replace the three by one on integers."""
-    starts = [view.graph.vertex(view.nodes[i].outputs[0]) for i in view.with_op("DequantizeLinear", "com.microsoft:DequantizeLinear")]
+    starts = [
+        view.graph.vertex(view.nodes[i].outputs[0]) for i in view.with_op("DequantizeLinear", "com.microsoft:DequantizeLinear")
+    ]
     if not starts:
         return
     first = view.walk(starts, lambda v: view.color[v] == CLEAR, up=False)

@@ -1,8 +1,9 @@
 """Low regions whose casts cost more than they save.
 
-An estimate by bytes moved: a result or constant that is low saves two bytes per element, a multiply-add of a matrix product or
-convolution counts as eight (the first for each element as none), and a cast on the border costs six bytes per element: it reads
-four and writes two, or the other way round. Sizes that are not known count as 1; where not even a rank is known the region stays.
+Only regions without a real matrix product or convolution come into question: those whose products are never added up, such as a
+position times a frequency. They are judged by bytes moved: a result or constant that is low saves two bytes per element, and a
+cast on the border costs six, since it reads four and writes two, or the other way round. Sizes that are not known count as 1;
+where not even a rank is known the region stays.
 """
 
 import numpy as np
@@ -11,9 +12,10 @@ from ..graph.graph import Value
 from .clusters import DisjointSets
 from .constants import is_constant
 from .paint import Painting, Reason
+from .typegraph import ALLOW
 from .view import LINEAR, depth_of
 
-_SAVED, _CAST, _MULTIPLIED = 2, 6, 8
+_SAVED, _CAST = 2, 6
 
 
 def drop_islands(painting: Painting) -> None:
@@ -36,7 +38,7 @@ def drop_islands(painting: Painting) -> None:
         return
     gain = dict.fromkeys(members, 0)
     cost = dict.fromkeys(members, 0)
-    unknown: set[int] = set()
+    kept: set[int] = set()
     cast: set[tuple[Value, int]] = set()
 
     def count(value: Value) -> int | None:
@@ -49,23 +51,20 @@ def drop_islands(painting: Painting) -> None:
             if low[vertex]:
                 region, size = sets.find(vertex), count(value)
                 if size is None:
-                    unknown.add(region)
+                    kept.add(region)
                     continue
                 gain[region] += _SAVED * size
-                if node.op_type in LINEAR:
-                    depth = depth_of(node)
-                    if depth is None:
-                        unknown.add(region)
-                    else:
-                        gain[region] += _MULTIPLIED * size * (depth - 1)
-        for slot, value in enumerate(node.inputs):
-            if value is not None and (operand := graph.operand(number, slot)) is not None:
-                _weigh(painting, sets, cast, value, operand, gain, cost, unknown, count(value))
+                if graph.color[vertex] == ALLOW and (node.op_type not in LINEAR or depth_of(node) != 1):
+                    kept.add(region)
+        for slot, operand in enumerate(node.inputs):
+            if operand is not None:
+                reader = graph.operand(number, slot)
+                _weigh(painting, sets, cast, operand, reader, gain, cost, kept, count(operand))
     for i, (part, position) in enumerate(graph.results):
         value = part.outputs[position]
-        _weigh(painting, sets, cast, value, graph.result_vertex(i), gain, cost, unknown, count(value))
+        _weigh(painting, sets, cast, value, graph.result_vertex(i), gain, cost, kept, count(value))
     for region, vertices in members.items():
-        if region not in unknown and cost[region] > gain[region]:
+        if region not in kept and cost[region] > gain[region]:
             painting.erase(vertices, Reason.ISLAND)
 
 
@@ -77,7 +76,7 @@ def _weigh(
     reader: int,
     gain: dict[int, int],
     cost: dict[int, int],
-    unknown: set[int],
+    kept: set[int],
     size: int | None,
 ) -> None:
     """Count what an edge costs or saves, once per value and region."""
@@ -93,7 +92,7 @@ def _weigh(
         return
     cast.add((value, region))
     if size is None:
-        unknown.add(region)
+        kept.add(region)
     elif constant:
         gain[region] += _SAVED * size
     elif graph.is_float[source] or graph.unknown[source] or not allow[reader]:

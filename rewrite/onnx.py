@@ -44,14 +44,12 @@ def decide(model: Graph, policy: Policy, lists: OpLists, overrides: Mapping[Node
         elif colors[op_name(node)] == UNLISTED and (owns_bodies(node, model.functions) or _does_nothing(node)):
             special[i] = CLEAR
     results = {
-        (part, i): part is not model or not policy.keeps(name)
-        for part in parts
-        for i, name in enumerate(part.output_names)
+        (part, i): part is not model or not policy.keeps(name) for part in parts for i, name in enumerate(part.output_names)
     }
     frozen = [node in kept or (node.op_type in CONSTANTS and tensor_of(node) is None) for node in nodes]
     typegraph = TypeGraph(parts, policy.low, "GPU", colors.__getitem__, frozen, special, results)
     ties = find_ties(typegraph)
-    found = Found() if policy.preset in ("grappler", "torch-autocast") else find_hazards(typegraph, policy)
+    found = find_hazards(typegraph, policy) if policy.hazards else Found()
     for vertex, hazard in found.hazards.items():
         typegraph.color[vertex] = CODES[hazard.color]
     ties = [dataclasses.replace(tie, fixed=_held(tie, found.hazards)) for tie in ties]

@@ -235,7 +235,11 @@ def paint_nearly_all(painting: Painting, *, exact: bool) -> None:
     may = rows.tolist()
     for i, node in enumerate(graph.nodes):
         schema = node.schema
-        if schema is None or schema.stateful or node.op_type in ("Const", "Constant", "Initializer", "SoftmaxCrossEntropyWithLogits"):
+        if (
+            schema is None
+            or schema.stateful
+            or node.op_type in ("Const", "Constant", "Initializer", "SoftmaxCrossEntropyWithLogits")
+        ):
             continue
         if not exact and (node.op_type == "Cast" or any("func" in spec.kind for spec in schema.attributes.values())):
             continue

@@ -8,7 +8,7 @@ import numpy as np
 from ..graph.dtypes import DType
 from ..graph.graph import Node, Value
 from ..graph.types import Dim, Tensor
-from .constants import constant_of, is_constant
+from .constants import constant_of, is_constant, tensor_of
 from .typegraph import ALLOW, TypeGraph
 
 #: Names of the standard that onnxruntime and TensorFlow call otherwise.
@@ -122,7 +122,7 @@ class View:
         return self._number[node]
 
     def _stats(self, node: Node) -> Stats | None:
-        tensor = constant_of(node.outputs[0])
+        tensor = tensor_of(node)
         return None if tensor is None or tensor.dtype.kind != "float" else Stats(tensor)
 
     def scalar(self, value: Value | None) -> float | None:

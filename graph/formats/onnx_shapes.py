@@ -18,6 +18,24 @@ from .onnx_write import write_message
 _MOST_ELEMENTS = 1024
 
 
+def correct_outputs(graph: Graph) -> None:
+    """Correct the shapes that a model declares for its outputs, where inference finds another rank.
+
+    A model may have lived with a wrong declaration because its version of the ops had no inference that saw it.
+    """
+    from onnx import ModelProto
+
+    skeleton = write_message(graph, _write_skeleton)
+    for info in skeleton.graph.output:
+        if info.type.HasField("tensor_type"):
+            info.type.tensor_type.ClearField("shape")
+    found = ModelProto.FromString(_infer(graph, skeleton))
+    for value, info in zip(graph.outputs, found.graph.output, strict=True):
+        shape = read_type(info.type, "An output").shape
+        if shape.dims is not None and value.shape.dims is not None and len(shape.dims) != len(value.shape.dims):
+            value.shape = shape
+
+
 def infer_shapes(graph: Graph) -> list[Value]:
     """Find the shapes of values of an ONNX model and of the bodies inside, as far as they are known; functions are left out.
 
@@ -27,22 +45,25 @@ def infer_shapes(graph: Graph) -> list[Value]:
         The values about whose shape more is known than before.
     """
     from onnx import ModelProto
-    from onnx.onnx_cpp2py_export import shape_inference
 
-    skeleton = write_message(graph, _write_skeleton)
-    try:
-        inferred = shape_inference.infer_shapes(skeleton.SerializeToString(), False, False, True)
-    except (RuntimeError, ValueError) as error:  # its InferenceError is a RuntimeError
-        raise GraphError(f"The shapes of graph {graph.name!r} do not fit together: {str(error)[:500]}") from error
     refined: list[Value] = []
+    inferred = _infer(graph, write_message(graph, _write_skeleton))
     _take(graph, ModelProto.FromString(inferred).graph, refined)
     return refined
 
 
+def _infer(graph: Graph, skeleton: Any) -> bytes:
+    from onnx.onnx_cpp2py_export import shape_inference
+
+    try:
+        found: bytes = shape_inference.infer_shapes(skeleton.SerializeToString(), False, False, True)
+    except (RuntimeError, ValueError) as error:  # its InferenceError is a RuntimeError
+        raise GraphError(f"The shapes of graph {graph.name!r} do not fit together: {str(error)[:500]}") from error
+    return found
+
+
 def _write_skeleton(tensor: Tensor, proto: Any) -> None:
-    if tensor.size <= _MOST_ELEMENTS and tensor.dtype.kind in ("int", "uint", "float", "bool"):
-        write_tensor(tensor, proto)
-    elif hasattr(proto, "values"):  # sparse
+    if (tensor.size <= _MOST_ELEMENTS and tensor.dtype.kind in ("int", "uint", "float", "bool")) or hasattr(proto, "values"):
         write_tensor(tensor, proto)
     else:
         write_head(tensor, proto)

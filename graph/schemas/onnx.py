@@ -169,18 +169,22 @@ def _microsoft(op_type: str) -> OnnxSchema | None:
 
     def formal(text: str) -> Formal:
         name, _, kind = text.partition(":")
-        optional, variadic = name.endswith("?"), name.endswith("*")
+        optional, variadic, is_list = name.endswith("?"), name.endswith("*"), name.endswith("**")
         name = name.rstrip("?*")
+        if is_list:
+            lists.add(kind)
         if kind in variables:
-            return Formal(name, var=kind, optional=optional, variadic=variadic)
+            return Formal(name, var=kind, optional=optional, variadic=variadic, is_list=is_list)
         return Formal(name, dtype=find_dtype(kind), optional=optional, variadic=variadic)
 
+    lists: set[str] = set()
+    inputs, outputs = [formal(text) for text in row["in"]], [formal(text) for text in row["out"]]
     return OnnxSchema(
         op_type,
         "com.microsoft",
-        [formal(text) for text in row["in"]],
-        [formal(text) for text in row["out"]],
-        [TypeVar(name, allowed) for name, allowed in variables.items()],
+        inputs,
+        outputs,
+        [TypeVar(name, allowed, is_list=name in lists) for name, allowed in variables.items()],
         {name: AttrSpec("int", None) for name in row.get("type_attributes", ())},
     )
 

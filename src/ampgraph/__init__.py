@@ -10,8 +10,9 @@
     ag.save(result.graph, "model.fp16.pb")
 
 The names below are looked up at first use, so that ``import ampgraph`` costs next to nothing. The subpackages are
-:mod:`ampgraph.graph` (graphs, their text form and files), :mod:`ampgraph.lists` (which ops may become float16) and
-:mod:`ampgraph.rewrite` (the rewrite itself).
+:mod:`ampgraph.graph` (graphs, their text form and files), :mod:`ampgraph.lists` (which ops may become float16),
+:mod:`ampgraph.rewrite` (the rewrite itself) and :mod:`ampgraph.kernels` (running graphs); :mod:`ampgraph.backend` runs ONNX's
+own tests.
 """
 
 from importlib import import_module
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ampgraph.graph.errors import AmpgraphError as AmpgraphError
     from ampgraph.graph.errors import FormatError as FormatError
     from ampgraph.graph.errors import GraphError as GraphError
+    from ampgraph.graph.errors import KernelError as KernelError
     from ampgraph.graph.errors import OpListError as OpListError
     from ampgraph.graph.errors import ParseError as ParseError
     from ampgraph.graph.errors import PassError as PassError
@@ -38,6 +40,10 @@ if TYPE_CHECKING:
     from ampgraph.graph.types import Shape as Shape
     from ampgraph.graph.types import Tensor as Tensor
     from ampgraph.graph.verify import verify as verify
+    from ampgraph.kernels.compare import compare as compare
+    from ampgraph.kernels.compare import measure as measure
+    from ampgraph.kernels.program import Program as Program
+    from ampgraph.kernels.program import compile as compile
     from ampgraph.lists import OpLists as OpLists
     from ampgraph.rewrite import Policy as Policy
     from ampgraph.rewrite import RewriteReport as RewriteReport
@@ -54,6 +60,7 @@ _NAMES = {
     "FormatError": "ampgraph.graph.errors",
     "Graph": "ampgraph.graph.graph",
     "GraphError": "ampgraph.graph.errors",
+    "KernelError": "ampgraph.graph.errors",
     "Node": "ampgraph.graph.graph",
     "OpListError": "ampgraph.graph.errors",
     "OpLists": "ampgraph.lists",
@@ -61,6 +68,7 @@ _NAMES = {
     "PassError": "ampgraph.graph.errors",
     "Policy": "ampgraph.rewrite",
     "PolicyError": "ampgraph.graph.errors",
+    "Program": "ampgraph.kernels.program",
     "RewriteReport": "ampgraph.rewrite",
     "RewriteResult": "ampgraph.rewrite",
     "Shape": "ampgraph.graph.types",
@@ -69,9 +77,12 @@ _NAMES = {
     "Value": "ampgraph.graph.graph",
     "VerifyError": "ampgraph.graph.errors",
     "auto_mixed_precision": "ampgraph.rewrite",
+    "compare": "ampgraph.kernels.compare",
+    "compile": "ampgraph.kernels.program",
     "diff": "ampgraph.graph.diff",
     "find_dtype": "ampgraph.graph.dtypes",
     "load": "ampgraph.graph.formats.files",
+    "measure": "ampgraph.kernels.compare",
     "parse_graph": "ampgraph.graph.text",
     "save": "ampgraph.graph.formats.files",
     "verify": "ampgraph.graph.verify",

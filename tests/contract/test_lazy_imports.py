@@ -15,7 +15,9 @@ def _loaded(statement: str) -> set[str]:
     return set(json.loads(output))
 
 
-@pytest.mark.parametrize("statement", ["import ampgraph", "import ampgraph.graph, ampgraph.lists, ampgraph.rewrite"])
+@pytest.mark.parametrize(
+    "statement", ["import ampgraph", "import ampgraph.graph, ampgraph.lists, ampgraph.rewrite, ampgraph.kernels.compare"]
+)
 def test_import_loads_nothing_heavy(statement: str) -> None:
     loaded = _loaded(statement)
     assert "ampgraph" in loaded

@@ -1,13 +1,14 @@
 """The command line ``ampgraph``.
 
 Data goes to stdout, messages and progress to stderr; ``-`` is stdin or stdout. Exit codes: 0 done, 1 the model cannot be
-handled, 2 bad arguments, 130 interrupted (``diff`` as diff(1): 0 same, 1 different, 2 trouble). Everything heavier than
+handled, 2 bad arguments, 130 interrupted (``diff`` and ``compare`` as diff(1): 0 same, 1 different, 2 trouble). Everything heavier than
 click is imported by the commands that need it, so that ``ampgraph --help`` answers at once.
 """
 
 import click
 
 import ampgraph
+from ampgraph.cli.compare import compare
 from ampgraph.cli.demo import demo
 from ampgraph.cli.diff import diff
 from ampgraph.cli.doctor import doctor
@@ -17,6 +18,7 @@ from ampgraph.cli.lists import lists
 from ampgraph.cli.policy import policy
 from ampgraph.cli.program import Program
 from ampgraph.cli.rewrite import rewrite
+from ampgraph.cli.run import run
 from ampgraph.cli.show import show
 from ampgraph.cli.verify import verify
 
@@ -31,7 +33,7 @@ def program() -> None:
     """
 
 
-for _command in (rewrite, explain, show, dump, diff, lists, policy, verify, doctor, demo):
+for _command in (rewrite, explain, show, dump, diff, run, compare, lists, policy, verify, doctor, demo):
     program.add_command(_command)
 
 

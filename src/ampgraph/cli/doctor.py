@@ -25,9 +25,9 @@ _USES = {
     "tensorflow": "not used; files are read and written without it",
     "onnxruntime": "not used; runs what was rewritten (--preset onnxruntime)",
     "tensorrt": "not used; builds engines of what was rewritten (--preset tensorrt)",
-    "cupy": "not used; graphs are rewritten here, not run",
+    "cupy": "`ampgraph run --device gpu`",
     "dot": "`ampgraph dump --format svg`",
-    "GPU": "not used; say what to rewrite for with --target",
+    "GPU": "running with CuPy, from compute capability 7.0 on; what to rewrite for says --target",
 }
 _SECONDS = 10
 

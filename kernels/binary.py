@@ -1,0 +1,96 @@
+"""Functions of two and more numbers: arithmetic, comparisons, logic and bits. Operands are broadcast."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from .call import Call
+from .registry import kernel
+
+
+def _aligned(call: Call, a: Any, b: Any) -> Any:
+    """Return ``b`` as versions before 7 align it with ``a``: at ``axis``, where broadcasting is asked for."""
+    axis = call.attr("axis") if call.opset < 7 and call.attr("broadcast") else None
+    if axis is None or not b.ndim:
+        return b
+    axis %= a.ndim
+    return b.reshape(*b.shape, *[1] * (a.ndim - axis - b.ndim))
+
+
+def _binary(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda call, a, b: function(call.xp, a, _aligned(call, a, b))
+
+
+def _plain(name: str) -> Callable[..., Any]:
+    return lambda xp, a, b: getattr(xp, name)(a, b)
+
+
+def _shift(call: Call, a: Any, b: Any) -> Any:
+    """Shifting by all bits or more gives 0, or -1 for negative numbers to the right: NumPy says so where C leaves it open."""
+    return call.xp.left_shift(a, b) if call.attr("direction") == "LEFT" else call.xp.right_shift(a, b)
+
+
+def divide(xp: Any, a: Any, b: Any) -> Any:
+    """Return the quotient; that of integers is cut off towards zero."""
+    if a.dtype.kind not in "iu":
+        return xp.true_divide(a, b)
+    quotient = xp.floor_divide(a, b)
+    if a.dtype.kind == "i":
+        quotient += ((a < 0) != (b < 0)) & (quotient * b != a) & (b != 0)
+    return quotient
+
+
+def _power(xp: Any, a: Any, b: Any) -> Any:
+    """Integers to floating powers are computed in float64, and negative integer powers too."""
+    if a.dtype.kind not in "iu":
+        return xp.power(a, b.astype(a.dtype, copy=False))
+    if b.dtype.kind == "f" or (b.dtype.kind == "i" and bool((b < 0).any())):
+        return xp.trunc(xp.power(a.astype(xp.float64), b.astype(xp.float64))).astype(a.dtype)
+    return xp.power(a, b.astype(a.dtype))
+
+
+def _modulo(call: Call, a: Any, b: Any) -> Any:
+    """The sign is the dividend's with ``fmod``, else the divisor's."""
+    return call.xp.fmod(a, b) if call.attr("fmod", 0) else call.xp.mod(a, b)
+
+
+for _op, _name in {
+    "And": "logical_and",
+    "BitwiseAnd": "bitwise_and",
+    "BitwiseOr": "bitwise_or",
+    "BitwiseXor": "bitwise_xor",
+    "Equal": "equal",
+    "Greater": "greater",
+    "GreaterOrEqual": "greater_equal",
+    "Less": "less",
+    "LessOrEqual": "less_equal",
+    "Or": "logical_or",
+    "Xor": "logical_xor",
+}.items():
+    kernel(_op)(_binary(_plain(_name)))
+
+
+def _arithmetic(name: str) -> Callable[..., Any]:
+    return lambda call, a, b: getattr(call.xp, name)(a, _aligned(call, a, b), out=call.out)
+
+
+for _op, _name in {"Add": "add", "Mul": "multiply", "Sub": "subtract"}.items():
+    kernel(_op, inplace=True)(_arithmetic(_name))
+kernel("Div")(_binary(divide))
+kernel("Pow")(_binary(_power))
+kernel("BitShift")(_shift)
+kernel("Mod")(_modulo)
+
+
+def _many(name: str) -> Callable[..., Any]:
+    return lambda call, *operands: functools.reduce(getattr(call.xp, name), operands)
+
+
+for _op, _name in {"Max": "maximum", "Min": "minimum", "Sum": "add"}.items():
+    kernel(_op)(_many(_name))
+
+
+@kernel("Mean")
+def _mean(call: Call, *operands: Any) -> Any:
+    total = functools.reduce(call.xp.add, operands)
+    return total / total.dtype.type(len(operands))

@@ -1,0 +1,118 @@
+"""What a kernel knows of the node it computes."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..graph.dtypes import DType
+from ..graph.graph import Graph, Node
+from ..graph.types import Tensor
+
+if TYPE_CHECKING:
+    from .plan import Step
+    from .run import Run
+
+
+class Call:
+    """One run of a node, handed to its kernel.
+
+    Attributes:
+        node: The node.
+        xp: The array module: ``numpy``, or ``cupy``.
+        opset: Version of the op's domain that the model asks for.
+        results: Number of results that the node has.
+        dtypes: Declared dtype of each result, None where unknown.
+        operand_dtypes: Declared dtype of each operand, None where omitted or unknown.
+        out: An operand that the result may be written over, or None; only for kernels registered as ``inplace``.
+    """
+
+    __slots__ = ("_run", "_step", "dtypes", "node", "operand_dtypes", "opset", "out", "results", "xp")
+
+    def __init__(self, step: "Step", run: "Run", dtypes: Sequence[DType | None]) -> None:
+        self._step = step
+        self._run = run
+        self.node: Node = step.node
+        self.xp: Any = run.xp
+        self.opset: int = step.opset
+        self.results = len(step.results)
+        self.dtypes = dtypes
+        self.out: Any = None
+        self.operand_dtypes = step.operand_dtypes
+
+    def attr(self, name: str, default: Any = None) -> Any:
+        """Return an attribute, the op definition's default, or ``default``: strings as ``str``, tensors as arrays."""
+        value = self._step.attributes.get(name)
+        return default if value is None else value
+
+    def run(self, graph: Graph, inputs: Sequence[Any]) -> list[Any]:
+        """Run a body of this node.
+
+        Args:
+            graph: The body, as :meth:`attr` returns it.
+            inputs: A value for each of the graph's inputs; those of outer values come last.
+
+        Returns:
+            A value for each of the graph's outputs.
+        """
+        return self._run.graph(self._step.bodies[graph], inputs)
+
+    def rng(self, seed: float | None = None) -> Any:
+        """Return a source of random numbers: of this seed, or a fresh one.
+
+        It is NumPy's ``RandomState``, whose numbers for a seed never change from one version to another.
+        """
+        import numpy as np
+
+        if seed is None:
+            return np.random.RandomState()
+        is_whole = float(seed).is_integer() and 0 <= seed < 2**32
+        return np.random.RandomState(int(seed) if is_whole else int(np.float32(seed).view(np.uint32)))
+
+
+def readable_attributes(node: Node, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a node's attributes and the defaults of the others, in the form that kernels read them.
+
+    Args:
+        node: The node.
+        given: What the caller of the function around supplies for its placeholders.
+    """
+    from ..graph.types import Placeholder
+
+    schema = node.schema
+    found: dict[str, Any] = {}
+    if schema is not None:
+        found = {name: schema.default(name) for name in schema.attributes}
+    for name, value in node.attributes.items():
+        if isinstance(value, Placeholder):
+            value = given.get(value.name)
+            if value is None:
+                continue
+        found[name] = value
+    return {name: _readable(value) for name, value in found.items() if value is not None}
+
+
+def _readable(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    if isinstance(value, Tensor):
+        return constant_array(value)
+    if isinstance(value, list):
+        return [_readable(item) for item in value]
+    return value
+
+
+def constant_array(tensor: Tensor) -> Any:
+    """Return a constant's elements: strings are ``str`` objects."""
+    array = tensor.array()
+    if tensor.dtype.kind == "string":
+        return text_array(array)
+    return array
+
+
+def text_array(array: Any) -> Any:
+    """Return an array of text as an array of ``str`` objects."""
+    import numpy as np
+
+    flat = [item.decode("utf-8", "surrogateescape") if isinstance(item, bytes) else str(item) for item in array.ravel().tolist()]
+    result = np.empty(len(flat), object)
+    result[:] = flat
+    return result.reshape(array.shape)

@@ -1,0 +1,242 @@
+"""Convolutions: windows are copied to columns, as many as the cache holds at a time, and multiplied with the weights.
+
+All arrays are ``[batch, channels, spatial ...]`` and weights ``[results, channels / groups, kernel ...]``. One algorithm serves
+every rank, stride, dilation and number of groups, depthwise ones included; windows of one element need no copy.
+"""
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from ..graph.errors import KernelError
+from .registry import kernel
+from .windows import Geometry, axis_attr, fold, geometry, pad, scratch, view
+
+if TYPE_CHECKING:
+    from .call import Call
+
+#: Elements of a block of columns: 512 KB of float32. Larger ones leave the cache, smaller ones make many small products.
+_BLOCK = 1 << 17
+
+
+def convolve(xp: Any, x: Any, w: Any, geo: Geometry, groups: int = 1, bias: Any = None) -> Any:
+    """Return the convolution of ``x`` with ``w`` as :func:`~.windows.geometry` lays the windows.
+
+    Products are added up in the dtype of the operands.
+
+    Args:
+        xp: Array module.
+        x: ``[N, C, spatial ...]``.
+        w: ``[M, C / groups, kernel ...]``, of the same dtype.
+        geo: The windows.
+        groups: Number of groups of channels.
+        bias: ``[M]`` or None.
+    """
+    n, c, m, taps = x.shape[0], x.shape[1], w.shape[0], prod(geo.kernel)
+    check_groups(c, w.shape[1], m, groups)
+    depth, length = c // groups * taps, prod(geo.counts)
+    result = xp.empty((n, groups, m // groups, length), x.dtype)
+    weights = w.reshape(groups, m // groups, depth)
+    added = None if bias is None else bias.reshape(groups, m // groups, 1)
+    if not result.size:
+        pass
+    elif geo.plain:
+        xp.matmul(weights, xp.ascontiguousarray(x).reshape(n, groups, depth, length), out=result)
+        if added is not None:
+            result += added
+    elif m == groups and max(geo.strides) == 1 and len(geo.kernel) > 1:
+        _depthwise(xp, pad(xp, x, geo), geo, weights, added, result)
+    else:
+        _by_blocks(xp, view(xp, pad(xp, x, geo), geo), len(geo.kernel), weights, added, result)
+    return result.reshape((n, m, *geo.counts))
+
+
+def _depthwise(xp: Any, padded: Any, geo: Geometry, weights: Any, added: Any, result: Any) -> None:
+    """Fill ``result [n, groups, 1, length]``, where one column after another is one element further in the padded operand.
+
+    Rows run on through the padding, whose results are dropped: copies are long where rows are short.
+    """
+    padded = xp.ascontiguousarray(padded)
+    steps = padded.strides[2:]
+    sizes = padded.shape[2:]
+    reach = sum((count - 1) * step for count, step in zip(geo.counts, steps, strict=True)) // padded.itemsize + 1
+    windows = xp.lib.stride_tricks.as_strided(
+        padded,
+        (*padded.shape[:2], *geo.kernel, reach),
+        (*padded.strides[:2], *(step * d for step, d in zip(steps, geo.dilations, strict=True)), padded.itemsize),
+    )
+    n, groups = result.shape[:2]
+    wide = scratch(xp, "wide", (n, groups, 1, geo.counts[0] * prod(sizes[1:])), result.dtype)
+    _by_blocks(xp, windows, len(geo.kernel), weights, added, wide[..., :reach])
+    rows = wide.reshape((n, groups, geo.counts[0], *sizes[1:]))
+    result.reshape((n, groups, *geo.counts))[...] = rows[(..., *(slice(count) for count in geo.counts[1:]))]
+
+
+def _by_blocks(xp: Any, windows: Any, rank: int, weights: Any, added: Any, result: Any) -> None:
+    """Fill ``result [n, groups, m, length]`` from ``windows [n, c, *kernel, *counts]`` with ``rank`` kernel axes, block by block."""
+    n, groups, _, length = result.shape
+    counts = windows.shape[2 + rank :]
+    depth = weights.shape[-1]
+    axis = next((i for i, count in enumerate(counts) if count > 1), 0)  # blocks along it are contiguous in the result
+    inner = length // counts[axis]
+    rows = max(1, min(counts[axis], _BLOCK // max(depth * inner, 1)))
+    some = max(1, min(groups, _BLOCK // max(depth * inner * rows, 1)))
+    many = max(1, min(n, _BLOCK // max(depth * inner * rows * some, 1))) if some == groups else 1
+    windows = windows.reshape((n, groups, windows.shape[1] // groups, *windows.shape[2:]))
+    columns = scratch(xp, "columns", (many * some * depth * rows * inner,), result.dtype)
+    before = (slice(None),) * (1 + rank + axis)
+    for i in range(0, n, many):
+        for g in range(0, groups, some):
+            for row in range(0, counts[axis], rows):
+                part = windows[(slice(i, i + many), slice(g, g + some), *before, slice(row, row + rows))]
+                block = columns[: part.size].reshape(part.shape)
+                block[...] = part
+                block = block.reshape(*part.shape[:2], depth, part.shape[3 + rank + axis] * inner)
+                out = result[i : i + many, g : g + some, :, row * inner : row * inner + block.shape[-1]]
+                xp.matmul(weights[g : g + some], block, out=out)
+                if added is not None:
+                    out += added[g : g + some]
+
+
+def check_groups(channels: int, depth: int, results: int, groups: int) -> None:
+    """Raise a KernelError unless channels and weights fit."""
+    if groups < 1 or channels != depth * groups or results % groups:
+        raise KernelError(
+            f"A convolution of {groups} groups needs weights for {channels} channels. "
+            f"Received: weights for {depth} channels per group and {results} results"
+        )
+
+
+def kernel_shape(call: "Call", w: Any) -> tuple[int, ...]:
+    """Return the window shape that the weights have.
+
+    Raises:
+        KernelError: If the attribute says another.
+    """
+    shape = tuple(int(k) for k in w.shape[2:])
+    given = tuple(int(k) for k in call.attr("kernel_shape", None) or shape)
+    if given != shape:
+        raise KernelError(f"Weights of shape {list(w.shape)} do not fit the attribute kernel_shape. Received: {list(given)}")
+    return shape
+
+
+def check_ranks(x: Any, w: Any) -> None:
+    """Raise a KernelError unless both have a batch, channels and the same number of spatial axes."""
+    if x.ndim != w.ndim or x.ndim < 3:
+        raise KernelError(
+            f"A convolution takes an array and weights of one rank, at least 3. Received: {list(x.shape)} and {list(w.shape)}"
+        )
+
+
+@kernel("Conv")
+def conv(call: "Call", x: Any, w: Any, bias: Any = None) -> Any:
+    """Convolution as machine learning has it, which is a correlation."""
+    check_ranks(x, w)
+    geo = geometry(call, x.shape[2:], kernel_shape(call, w))
+    return convolve(call.xp, x, w, geo, int(call.attr("group", 1)), bias)
+
+
+@kernel("ConvTranspose")
+def conv_transpose(call: "Call", x: Any, w: Any, bias: Any = None) -> Any:
+    """The transpose of a convolution whose weights are ``[C, M / groups, kernel ...]``."""
+    xp = call.xp
+    check_ranks(x, w)
+    rank, groups = x.ndim - 2, int(call.attr("group", 1))
+    size, shape = _transposed(call, x.shape[2:], kernel_shape(call, w))
+    n, c = x.shape[:2]
+    if groups < 1 or w.shape[0] != c or c % groups:
+        raise KernelError(
+            f"Weights of shape {list(w.shape)} do not fit {c} channels in {groups} groups. Received: {list(x.shape)}"
+        )
+    weights = xp.ascontiguousarray(w.reshape(groups, c // groups, -1).swapaxes(1, 2))
+    columns = xp.matmul(weights, xp.ascontiguousarray(x).reshape(n, groups, c // groups, prod(x.shape[2:])))
+    columns = columns.reshape((n, groups * w.shape[1], prod(size.kernel), *x.shape[2:]))
+    result = fold(xp, columns, size, shape)
+    if bias is not None:
+        result += bias.reshape((-1, *(1,) * rank))
+    return result
+
+
+def _transposed(call: "Call", sizes: tuple[int, ...], taps: tuple[int, ...]) -> tuple[Geometry, tuple[int, ...]]:
+    """Return the windows of the convolution that is transposed, and the spatial shape of the result."""
+    rank = len(sizes)
+    strides = axis_attr(call, "strides", rank)
+    dilations = axis_attr(call, "dilations", rank)
+    extra = axis_attr(call, "output_padding", rank, 0)
+    pads = axis_attr(call, "pads", 2 * rank, 0)
+    auto = call.attr("auto_pad", "NOTSET") or "NOTSET"
+    wanted = [int(v) for v in call.attr("output_shape", None) or ()][-rank:]
+    full = [s * (n - 1) + e + (k - 1) * d + 1 for s, n, e, k, d in zip(strides, sizes, extra, taps, dilations, strict=True)]
+    if auto in ("SAME_UPPER", "SAME_LOWER") and not wanted:
+        wanted = [n * s for n, s in zip(sizes, strides, strict=True)]
+    begins, shape = list(pads[:rank]), [f - b - e for f, b, e in zip(full, pads[:rank], pads[rank:], strict=True)]
+    if auto == "VALID" and not wanted:
+        begins, shape = [0] * rank, full
+    for i, size in enumerate(wanted):
+        total = max(full[i] - size, 0)
+        begins[i] = total - total // 2 if auto == "SAME_LOWER" else total // 2
+        shape[i] = size
+    if min(shape) < 0:
+        raise KernelError(f"Padding is larger than the result of a transposed convolution. Received: pads {list(pads)}")
+    return Geometry(taps, strides, dilations, tuple(begins), (0,) * rank, tuple(sizes)), tuple(shape)
+
+
+@kernel("CausalConvWithState")
+def causal_conv(call: "Call", x: Any, w: Any, bias: Any = None, past: Any = None) -> tuple[Any, Any]:
+    """Depthwise convolution over past positions only; the last ``k - 1`` positions are handed on."""
+    xp = call.xp
+    k = w.shape[-1]
+    if past is None:
+        past = xp.zeros((*x.shape[:2], k - 1), x.dtype)
+    joined = xp.concatenate([past, x], -1)
+    geo = Geometry((k,), (1,), (1,), (0,), (0,), (x.shape[-1],))
+    result = convolve(xp, joined, w, geo, x.shape[1], bias)
+    if call.attr("activation", "none") in ("silu", "swish"):
+        result = result / (1 + xp.exp(-result))
+    return result, joined[..., joined.shape[-1] - (k - 1) :]
+
+
+@kernel("ConvInteger")
+def conv_integer(call: "Call", x: Any, w: Any, x_zero: Any = None, w_zero: Any = None) -> Any:
+    """Convolution of 8-bit integers, exact in int32."""
+    return _integer_sums(call, x, w, x_zero, w_zero)
+
+
+def _integer_sums(call: "Call", x: Any, w: Any, x_zero: Any, w_zero: Any) -> Any:
+    """Convolve integers less their zero points, in the narrowest float that holds every sum exactly."""
+    xp = call.xp
+    check_ranks(x, w)
+    exact = xp.float32 if prod(w.shape[1:]) * 255 * 255 < 1 << 24 else xp.float64
+    x, w = x.astype(exact), w.astype(exact)
+    if x_zero is not None:
+        x -= x_zero.astype(exact).reshape(())
+    if w_zero is not None:
+        w -= w_zero.astype(exact).reshape((-1, *(1,) * (w.ndim - 1)))
+    geo = geometry(call, x.shape[2:], kernel_shape(call, w))
+    return convolve(xp, x, w, geo, int(call.attr("group", 1))).astype(xp.int64).astype(xp.int32)
+
+
+@kernel("QLinearConv", "com.microsoft:QLinearConv")
+def qlinear_conv(
+    call: "Call",
+    x: Any,
+    x_scale: Any,
+    x_zero: Any,
+    w: Any,
+    w_scale: Any,
+    w_zero: Any,
+    y_scale: Any,
+    y_zero: Any,
+    bias: Any = None,
+) -> Any:
+    """Convolution of quantized arrays: exact sums in int32, scaled in float32, rounded once (ties to even)."""
+    xp = call.xp
+    last = bool(call.attr("channels_last", 0))
+    sums = _integer_sums(call, xp.moveaxis(x, -1, 1) if last else x, w, x_zero, w_zero)
+    column = (-1, *(1,) * (sums.ndim - 2))
+    if bias is not None:
+        sums = sums + bias.reshape(column)
+    scale = (x_scale.astype(xp.float32) * w_scale.astype(xp.float32) / y_scale.astype(xp.float32)).reshape(-1)
+    kept = xp.iinfo(y_zero.dtype)
+    y = xp.rint(sums.astype(xp.float32) * scale.reshape(column)) + y_zero.astype(xp.float32).reshape(())
+    y = xp.clip(y, kept.min, kept.max).astype(y_zero.dtype)
+    return xp.moveaxis(y, 1, -1) if last else y

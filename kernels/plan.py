@@ -1,0 +1,265 @@
+"""The plan of a graph: which kernels run in which order, on which of its registers, and when values are dropped."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..graph.dtypes import DTYPES, DType
+from ..graph.errors import AmpgraphError, KernelError, did_you_mean
+from ..graph.graph import Graph, Node, Value
+from ..graph.types import Tensor
+from .call import constant_array, readable_attributes
+from .registry import Kernel, all_kernels, find_kernel
+from .run import Run, widened
+
+_FLOAT16 = DTYPES["float16"]
+#: A result that is made of constants stays a constant up to so many bytes, or if it is not much larger than they are.
+_ALWAYS_FOLDED = 1 << 20
+_MOST_GROWTH = 4
+
+
+class Step:
+    """One node of a plan.
+
+    Attributes:
+        node: The node.
+        kernel: Its kernel; None for the call of a function.
+        function: The plan of the function it calls.
+        bodies: The plans of the graphs that it owns.
+        attributes: Attributes as kernels read them.
+        opset: Version of the op's domain.
+        operands: Register of each operand, -1 where omitted.
+        results: Register of each result, -1 where nobody uses it.
+        dead: Registers that are read here for the last time.
+        dtypes: Dtype of each result as far as declared.
+        is_typed: Whether all of them are.
+        operand_dtypes: Dtype of each operand as far as declared.
+        stays_wide: Whether its float16 result, rounded, stays an array of float32, because all that use it compute in float32.
+    """
+
+    __slots__ = (
+        "attributes",
+        "bodies",
+        "dead",
+        "dtypes",
+        "function",
+        "is_typed",
+        "kernel",
+        "node",
+        "operand_dtypes",
+        "operands",
+        "opset",
+        "results",
+        "stays_wide",
+    )
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.kernel: Kernel | None = None
+        self.function: Plan | None = None
+        self.bodies: dict[Graph, Plan] = {}
+        self.attributes: dict[str, Any] = {}
+        self.opset = node.graph.opsets.get(node.domain, 1)
+        self.operands: list[int] = []
+        self.results: list[int] = []
+        self.dead: list[int] = []
+        self.dtypes: list[DType | None] = [value.dtype for value in node.outputs]
+        self.is_typed = None not in self.dtypes
+        self.operand_dtypes: list[DType | None] = [None if value is None else value.dtype for value in node.inputs]
+        self.stays_wide = False
+
+
+class Plan:
+    """A graph made ready to run. Nothing in it changes while it runs, so that several threads can.
+
+    Attributes:
+        graph: The graph.
+        steps: Its nodes in the order in which they run.
+        template: A value for each register: constants, and None for what is computed.
+        inputs: Register of each graph input, -1 where nobody uses it.
+        outputs: Register of each graph output.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.steps: list[Step] = []
+        self.template: list[Any] = []
+        self.inputs: list[int] = []
+        self.outputs: list[int] = []
+
+
+class Planner:
+    """Makes the plans of one program.
+
+    Args:
+        xp: The array module, for constants.
+        fuse: Whether nodes may be computed ahead of time, and float16 results stay float32 between nodes.
+
+    Attributes:
+        frozen: Whether inputs that have a default are constants in the plans to come.
+        missing: The nodes seen so far whose ops have no kernel.
+    """
+
+    def __init__(self, xp: Any, fuse: bool) -> None:
+        self.xp = xp
+        self.fuse = fuse
+        self.frozen = True
+        self.missing: list[Node] = []
+        self._arrays: dict[int, Any] = {}
+
+    def plan(self, graph: Graph, given: Mapping[str, Any] | None = None) -> Plan:
+        """Plan a graph.
+
+        Args:
+            graph: The graph.
+            given: Attributes that the caller of a function supplies.
+        """
+        given = given or {}
+        plan = Plan(graph)
+        order = graph.topological()
+        used = {value for node in order for value in node.inputs if value is not None} | set(graph.outputs)
+        registers: dict[Value, int] = {}
+        constants: set[int] = set()
+        widths: dict[int, int] = {}
+
+        def register(value: Value) -> int:
+            registers[value] = len(plan.template)
+            plan.template.append(None)
+            return registers[value]
+
+        def keep(value: Value, array: Any) -> None:
+            number = register(value)
+            plan.template[number] = self._constant(array)
+            constants.add(number)
+
+        for value in graph.inputs:
+            default = value.producer.attributes.get("default") if self.frozen else None
+            if default is None:
+                plan.inputs.append(register(value) if value in used else -1)
+            else:
+                plan.inputs.append(-1)
+                keep(value, self.array(default))
+        for node in order:
+            if node.domain == "ampgraph":
+                if node.op_type == "Initializer" and node.outputs[0] in used:
+                    keep(node.outputs[0], self.array(node.attributes["value"]))
+                continue
+            step = self._step(node, given)
+            step.operands = [-1 if value is None else registers[value] for value in node.inputs]
+            if self.fuse and constants.issuperset(i for i in step.operands if i >= 0):
+                folded = self._fold(step, [plan.template[i] if i >= 0 else None for i in step.operands])
+                if folded is not None:
+                    for value, array in zip(node.outputs, folded, strict=False):
+                        keep(value, array)
+                    continue
+            if step.kernel is not None and not step.kernel.moves:
+                step.operands = [self._widen_constant(plan, i, constants, widths) for i in step.operands]
+            step.results = [register(value) if value in used else -1 for value in node.outputs]
+            plan.steps.append(step)
+        plan.outputs = [registers[value] for value in graph.outputs]
+        self._finish(plan, constants)
+        return plan
+
+    def array(self, tensor: Tensor) -> Any:
+        """Return a constant's elements; all plans share them."""
+        if id(tensor) not in self._arrays:
+            self._arrays[id(tensor)] = self._constant(constant_array(tensor))
+        return self._arrays[id(tensor)]
+
+    def _constant(self, array: Any) -> Any:
+        """Return a constant as the device holds it; kernels and users cannot write to it."""
+        if not hasattr(array, "flags"):
+            return array
+        array = self.xp.asarray(array).view() if array.dtype.kind in "biufc" else array.view()
+        if hasattr(array.flags, "writeable"):
+            array.flags.writeable = False
+        return array
+
+    def _widen_constant(self, plan: Plan, number: int, constants: set[int], widths: dict[int, int]) -> int:
+        """Return the register of a constant in the dtype that kernels compute in: converted here, once, for all of them."""
+        if number not in constants:
+            return number
+        if number not in widths:
+            array = plan.template[number]
+            wide = widened(array)
+            if wide is array:
+                widths[number] = number
+            else:
+                widths[number] = len(plan.template)
+                plan.template.append(self._constant(wide))
+                constants.add(widths[number])
+        return widths[number]
+
+    def _fold(self, step: Step, operands: list[Any]) -> Sequence[Any] | None:
+        """Return the results of a node whose operands are constants; None if it must run each time."""
+        schema = step.node.schema
+        if step.kernel is None or step.function or step.bodies or schema is None or schema.stateful or not step.is_typed:
+            return None
+        import numpy as np
+
+        try:
+            with np.errstate(all="ignore"):
+                results = Run(self.xp).step(step, list(operands))
+        except (AmpgraphError, ArithmeticError, LookupError, TypeError, ValueError, MemoryError, AttributeError):
+            return None  # it may never run
+        if len(results) < len(step.node.outputs) or not all(hasattr(result, "nbytes") for result in results):
+            return None
+        made = sum(result.nbytes for result in results)
+        given = sum(operand.nbytes for operand in operands if operand is not None)
+        return None if made > max(_ALWAYS_FOLDED, _MOST_GROWTH * given) else results
+
+    def _finish(self, plan: Plan, constants: set[int]) -> None:
+        """Find the last use of every register, forget constants that nobody uses, and see which results stay float32."""
+        last: dict[int, Step] = {}
+        for step in plan.steps:
+            last.update(dict.fromkeys(step.operands, step))
+        live = {*last, *plan.outputs}
+        for number in constants:
+            if number not in live:
+                plan.template[number] = None
+        for number in {*last} - constants - {-1, *plan.outputs}:
+            last[number].dead.append(number)
+        if self.fuse:
+            _keep_wide(plan)
+
+    def _step(self, node: Node, given: Mapping[str, Any]) -> Step:
+        step = Step(node)
+        function = node.graph.functions.get(f"{node.domain}:{node.op_type}")
+        step.attributes = readable_attributes(node, given)
+        if function is not None:
+            step.function = self.plan(function, step.attributes)
+            return step
+        step.kernel = find_kernel(node.domain, node.op_type)
+        if step.kernel is None:
+            self.missing.append(node)
+        for value in step.attributes.values():
+            for body in value if isinstance(value, list) else (value,):
+                if isinstance(body, Graph):
+                    step.bodies[body] = self.plan(body, given)
+        return step
+
+
+def _keep_wide(plan: Plan) -> None:
+    """Mark the steps whose float16 result is only used by kernels that compute: they would convert it back at once."""
+    narrow = {-1, *plan.outputs}
+    for step in plan.steps:
+        if step.kernel is None or step.kernel.moves or step.bodies or not step.is_typed:
+            narrow.update(step.operands)
+    for step in plan.steps:
+        step.stays_wide = (
+            step.kernel is not None
+            and not step.kernel.moves
+            and not step.bodies
+            and step.dtypes == [_FLOAT16]
+            and step.results[0] not in narrow
+        )
+
+
+def missing_kernels(nodes: Sequence[Node]) -> KernelError:
+    """Return the error for nodes whose ops have no kernel."""
+    node = nodes[0]
+    names = list(dict.fromkeys(f"{node.domain}:{node.op_type}" if node.domain else node.op_type for node in nodes))
+    dtypes = ", ".join("-" if value is None or value.dtype is None else value.dtype.name for value in node.inputs)
+    known = all_kernels()
+    text = f"Node {node} on ({dtypes}) cannot run: op {names[0]!r} has no kernel, {len(known)} others have one."
+    others = f" Neither have: {', '.join(sorted(names[1:]))}." if len(names) > 1 else ""
+    return KernelError(f"{text}{did_you_mean(names[0], known)}{others}")

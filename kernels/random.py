@@ -1,0 +1,94 @@
+"""Random numbers: normal, uniform, Bernoulli and multinomial, and Dropout.
+
+With the attribute ``seed`` a node draws the same numbers each time, the same on every machine; without it, others each time.
+"""
+
+from typing import Any
+
+from ..graph.dtypes import cast_array
+from ..graph.errors import KernelError
+from .call import Call
+from .registry import kernel
+
+
+def _draw(call: Call, name: str, shape: tuple[int, ...], *parameters: float) -> Any:
+    """Return numbers of a distribution, drawn in float64 by NumPy; the caller rounds them to the declared dtype."""
+    return call.xp.asarray(getattr(call.rng(call.attr("seed", None)), name)(*parameters, shape))
+
+
+def _normal(call: Call, shape: tuple[int, ...]) -> Any:
+    return _draw(call, "normal", shape, call.attr("mean", 0.0), call.attr("scale", 1.0))
+
+
+def _uniform(call: Call, shape: tuple[int, ...]) -> Any:
+    return _draw(call, "uniform", shape, call.attr("low", 0.0), call.attr("high", 1.0))
+
+
+@kernel("RandomNormal")
+def random_normal(call: Call) -> Any:
+    """Draw from a normal distribution."""
+    return _normal(call, tuple(call.attr("shape")))
+
+
+@kernel("RandomNormalLike")
+def random_normal_like(call: Call, x: Any) -> Any:
+    """Draw from a normal distribution, in the shape of the operand."""
+    return _normal(call, x.shape)
+
+
+@kernel("RandomUniform")
+def random_uniform(call: Call) -> Any:
+    """Draw from a uniform distribution."""
+    return _uniform(call, tuple(call.attr("shape")))
+
+
+@kernel("RandomUniformLike")
+def random_uniform_like(call: Call, x: Any) -> Any:
+    """Draw from a uniform distribution, in the shape of the operand."""
+    return _uniform(call, x.shape)
+
+
+@kernel("Bernoulli")
+def bernoulli(call: Call, p: Any) -> Any:
+    """Draw ones with the given probabilities, else zeros."""
+    return _draw(call, "uniform", p.shape, 0.0, 1.0) < p
+
+
+@kernel("Multinomial")
+def multinomial(call: Call, logits: Any) -> Any:
+    """Draw ``sample_size`` classes for each row of unnormalized log-probabilities."""
+    xp, count = call.xp, call.attr("sample_size", 1)
+    if logits.ndim != 2 or not logits.shape[1]:
+        raise KernelError(f"Multinomial takes [batch, classes], at least one class. Received: {list(logits.shape)}")
+    weights = xp.exp((logits - logits.max(axis=1, keepdims=True)).astype(xp.float64))
+    steps = xp.cumsum(weights, axis=1)
+    draws = _draw(call, "uniform", (logits.shape[0], count), 0.0, 1.0) * steps[:, -1:]
+    found = xp.empty(draws.shape, dtype=xp.int64)
+    for row in range(len(found)):
+        found[row] = xp.searchsorted(steps[row], draws[row], side="right")
+    return xp.minimum(found, logits.shape[1] - 1)
+
+
+@kernel("Dropout", moves=True)
+def dropout(call: Call, x: Any, ratio: Any = None, training: Any = None) -> tuple[Any, Any]:
+    """Return the operand as it is; in training, with a share of its elements zero and the others scaled up to make up for it.
+
+    Before version 12 of the vocabulary ``ratio`` is an attribute, and before version 7 the attribute ``is_test`` says whether
+    this is no training.
+    """
+    xp, dtype = call.xp, call.dtypes[0]
+    if call.opset < 12:
+        is_training = call.opset < 7 and not call.attr("is_test", 0)
+        share = float(call.attr("ratio", 0.5))
+    else:
+        is_training = training is not None and bool(training.reshape(-1)[0])
+        share = 0.5 if ratio is None else float(ratio.reshape(-1)[0])
+    mask_dtype = x.dtype if call.opset < 10 else bool
+    if not is_training or not share:
+        return x, xp.ones(x.shape, dtype=mask_dtype) if call.results > 1 else None
+    if not 0 < share < 1:
+        raise KernelError(f"Dropout: the ratio is at least 0 and less than 1. Received: {share}")
+    kept = _draw(call, "uniform", x.shape, 0.0, 1.0) >= share
+    wide = x.astype(xp.float64 if x.dtype == xp.float64 else xp.float32)
+    dropped = wide * kept * xp.asarray(1 / (1 - share), dtype=wide.dtype)
+    return dropped if dtype is None else cast_array(dropped, dtype), kept.astype(mask_dtype)

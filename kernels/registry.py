@@ -1,0 +1,100 @@
+"""Which function computes which op.
+
+A kernel is a function ``f(call, *operands)`` registered under the names of the ops that it computes: ``"Relu"`` for the
+standard's own domain, ``"com.microsoft:Gelu"`` for another. Operands are arrays, None where omitted, lists for sequences; it
+returns one result or a tuple of results. :class:`~.program.Call` says what else it can ask for.
+"""
+
+import functools
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple, TypeVar
+
+#: The modules that hold kernels, in no particular order.
+_MODULES = (
+    "elementwise",
+    "binary",
+    "cast",
+    "matmul",
+    "reduce",
+    "shape",
+    "constant",
+    "quantize",
+    "softmax",
+    "conv",
+    "pool",
+    "resize",
+    "image",
+    "signal",
+    "pictures",
+    "sample",
+    "norm",
+    "control",
+    "sequence",
+    "gather",
+    "scatter",
+    "choose",
+    "cumulative",
+    "boxes",
+    "text",
+    "random",
+    "rnn",
+    "attention",
+    "loss",
+    "training",
+    "ml",
+    "contrib",
+)
+
+
+class Kernel(NamedTuple):
+    """A registered kernel.
+
+    Attributes:
+        function: Computes the op.
+        moves: Whether it only moves or chooses elements, so that it takes every dtype as it is.
+        inplace: Whether it can write its result over an operand, which is then ``call.out``.
+    """
+
+    function: Callable[..., Any]
+    moves: bool
+    inplace: bool
+
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_kernels: dict[str, Kernel] = {}
+
+
+def kernel(*names: str, moves: bool = False, inplace: bool = False) -> Callable[[_F], _F]:
+    """Register the decorated function as the kernel of the named ops.
+
+    Args:
+        names: ``"Op"`` or ``"domain:Op"``.
+        moves: Whether it only moves or chooses elements. Others get operands narrower than float32 (or int8) as float32 (or
+            int8 and uint8), and their results are rounded once to the declared dtypes.
+        inplace: Whether it writes its result to ``call.out`` where that is given; the result then has the shape and dtype of
+            all operands, broadcast.
+    """
+
+    def register(function: _F) -> _F:
+        for name in names:
+            if name in _kernels:
+                raise ValueError(f"Two kernels compute op {name!r}. Received: {function} and {_kernels[name].function}")
+            _kernels[name] = Kernel(function, moves, inplace)
+        return function
+
+    return register
+
+
+def find_kernel(domain: str, op_type: str) -> Kernel | None:
+    """Return the kernel of an op, or None when there is none."""
+    return all_kernels().get(f"{domain}:{op_type}" if domain else op_type)
+
+
+@functools.cache
+def all_kernels() -> dict[str, Kernel]:
+    """Return every kernel by the name of its op."""
+    package = __name__.rpartition(".")[0]
+    for name in _MODULES:
+        import_module(f"{package}.{name}")
+    return _kernels

@@ -1,0 +1,73 @@
+"""``ampgraph compare``: where the values of two graphs differ."""
+
+import click
+
+from ampgraph.cli.feeds import Feeds, feed_options
+from ampgraph.cli.output import print_json, print_table, progress
+from ampgraph.cli.program import Command
+from ampgraph.cli.streams import Source, format_option
+
+#: Rows of the table unless all are asked for.
+_MOST_ROWS = 20
+
+
+class _CompareCommand(Command):
+    trouble = 2
+
+
+@click.command(cls=_CompareCommand)
+@click.argument("a")
+@click.argument("b")
+@format_option("--from", "from_", help="Format of both. [by suffix]")
+@feed_options(random=True)
+@click.option("--tolerance", default=0.05, show_default=True, help="Largest error that is not bad, as share of the value's norm.")
+@click.option(
+    "--all", "every", is_flag=True, help=f"Print every value, not only outputs and the {_MOST_ROWS} with the largest errors."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print every value as JSON.")
+@click.pass_context
+def compare(
+    ctx: click.Context, a: str, b: str, from_: str | None, feeds: Feeds, tolerance: float, every: bool, as_json: bool
+) -> None:
+    """Run the graphs in files A and B on the same inputs and print where their values differ.
+
+    A is the one that is right. Errors are shares of the norm of A's value; lines are in the order in which B computes. Exits with
+    0 if no value is bad, 1 if one is, 2 if a graph cannot be run.
+    """
+    if a == b == "-":
+        raise click.UsageError("Only one of the two graphs can come from stdin.")
+    right, other = (Source(path, from_).load() for path in (a, b))
+    from ampgraph.kernels.compare import compare as compare_graphs
+
+    with progress("comparing"):
+        found = compare_graphs(right, other, feeds.load(right), tolerance=tolerance, device=feeds.device)
+    bad = found.first_bad
+    if as_json:
+        print_json(found.json())
+    else:
+        worst = sorted(found.rows, key=lambda row: (-row.overflow, -row.norm_error))[:_MOST_ROWS]
+        shown = {id(row) for row in (*worst, bad)}
+        print_table(
+            ("value", "op", "dtypes", "error", "max", "mean", "overflow", "underflow", "non-finite", ""),
+            [
+                (
+                    row.value,
+                    row.op,
+                    row.dtypes[0] if row.dtypes[0] == row.dtypes[1] else "->".join(row.dtypes),
+                    f"{row.norm_error:.2g}",
+                    f"{row.max_error:.2g}",
+                    f"{row.mean_error:.2g}",
+                    f"{row.overflow:.1%}" if row.overflow else "",
+                    f"{row.underflow:.1%}" if row.underflow else "",
+                    f"{row.non_finite:.1%}" if row.non_finite else "",
+                    "bad" if row.is_bad else "",
+                )
+                for row in found.rows
+                if every or id(row) in shown or row.value in found.outputs
+            ],
+        )
+        click.echo(f"\n{len(found.rows)} values compared; {found.only_a} only in A, {found.only_b} only in B")
+        if bad is not None:
+            click.echo(f"first bad: {bad.value!r}, of node {bad.node or bad.value!r} ({bad.op})")
+    if bad is not None:
+        ctx.exit(1)

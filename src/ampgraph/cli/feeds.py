@@ -1,0 +1,108 @@
+"""The options that say what a graph is run on, shared by ``run`` and ``compare``."""
+
+import functools
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ampgraph.cli.program import ArgumentError, Failure
+
+if TYPE_CHECKING:
+    from ampgraph.graph import Graph
+
+
+class Feeds:
+    """The options as given.
+
+    Args:
+        inputs: ``FILE`` or ``NAME=FILE``.
+        random: Whether the other inputs are made up.
+        seed: Of the random numbers.
+        sizes: ``NAME=N``, sizes of named dimensions.
+        device: Where to run.
+    """
+
+    def __init__(self, inputs: tuple[str, ...], random: bool, seed: int, sizes: tuple[str, ...], device: str) -> None:
+        self.inputs = inputs
+        self.random = random
+        self.seed = seed
+        self.sizes = dict(map(_size, sizes))
+        self.device = device
+
+    def load(self, graph: "Graph") -> dict[str, Any]:
+        """Return the feeds of a graph.
+
+        Raises:
+            ArgumentError: If a file fits no input, or an input has no file and nothing is made up.
+            Failure: If a file cannot be read.
+        """
+        from ampgraph.kernels.feeds import random_feeds
+
+        names = [value.name for value in graph.inputs]
+        found: dict[str, Any] = {}
+        for text in self.inputs:
+            name, equals, path = text.partition("=")
+            if not equals or os.path.exists(text):
+                name, path = "", text
+            found.update(_read(path, name, names))
+        open_names = [v.name for v in graph.inputs if v.name not in found and "default" not in v.producer.attributes]
+        if open_names and not self.random:
+            text = ", ".join(open_names)
+            raise ArgumentError(f"No file is given for input {text}: --input NAME=FILE.npy, or --random to make them up.")
+        return {**(random_feeds(graph, self.seed, self.sizes, skip=found) if open_names else {}), **found}
+
+
+def _size(text: str) -> tuple[str, int]:
+    name, _, number = text.partition("=")
+    if not name or not number.isdecimal():
+        raise click.UsageError(f"--size is NAME=N, such as --size batch=2. Received: {text!r}")
+    return name, int(number)
+
+
+def _read(path: str, name: str, names: list[str]) -> dict[str, Any]:
+    """Return what a file holds by the names of inputs."""
+    import numpy as np
+
+    try:
+        data = np.load(path, allow_pickle=False)
+    except OSError as error:
+        raise Failure(f"{path} cannot be read: {error.strerror or error}.") from error
+    except (ValueError, EOFError) as error:
+        raise Failure(f"{path} is no .npy or .npz file of plain numbers: {error}") from error
+    if not isinstance(data, np.ndarray):
+        with data:
+            if name:
+                raise ArgumentError(f"{path} holds arrays by name, so it is given without one. Received: {name}={path}")
+            return {key: data[key] for key in data.files}
+    stem = os.path.basename(path).removesuffix(".npy")
+    name = name or (stem if stem in names else names[0] if len(names) == 1 else "")
+    if not name:
+        raise ArgumentError(f"{path} could be any of the inputs {', '.join(names) or '(there are none)'}: --input NAME={path}")
+    return {name: data}
+
+
+def feed_options(*, random: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that gives a command these options; it receives them as ``feeds``, a :class:`Feeds`.
+
+    Args:
+        random: Whether inputs without a file are made up unless the command line says something else.
+    """
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @click.option(
+            "--input", "inputs", multiple=True, metavar="[NAME=]FILE", help="A .npy file, or .npz by names; repeatable."
+        )
+        @click.option("--random/--no-random", default=random, show_default=True, help="Make up the inputs without a file.")
+        @click.option("--seed", default=0, show_default=True, help="Seed of what is made up.")
+        @click.option("--size", "sizes", multiple=True, metavar="NAME=N", help="Size of a named dimension, else 1; repeatable.")
+        @click.option("--device", default="cpu", show_default=True, help="cpu, gpu, gpu:N, or auto.")
+        @functools.wraps(command)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            given = [kwargs.pop(name) for name in ("inputs", "random", "seed", "sizes", "device")]
+            return command(*args, feeds=Feeds(*given), **kwargs)
+
+        return wrapper
+
+    return decorate
