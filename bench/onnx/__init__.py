@@ -39,7 +39,7 @@ PEERS = {
     "onnxruntime": ("float16",),
     "autocast": ("float16", "bfloat16"),
     "autocast-calibrated": ("float16", "bfloat16"),
-    "convert_to_f16": ("float16", "bfloat16"),
+    "convert_to_f16": ("float16",),
     "onnxslim": ("float16",),
 }
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-#: What a value that is not finite differs by from one that is.
-_HUGE = 1e30
+#: The error where there is no number: values that are not finite or have another shape.
+NO_ERROR = 1e30
+_OTHER = {"error": NO_ERROR, "finite": False, "integers": 1.0, "shapes": False}
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
@@ -53,15 +54,16 @@ def difference(reference: Mapping[str, Any], given: Mapping[str, Any]) -> dict[s
     Returns:
         ``error``: the largest max|y-y32| / max|y32| of any float output, over the elements that are finite in ``reference``;
         ``finite``: whether all of those are finite; ``integers``: the largest share of elements that differ in any other
-        output; ``shapes``: whether the shapes are the same (if not, the error is infinite).
+        output; ``shapes``: whether the shapes are the same. Where one of the two does not hold, the error is
+        :data:`NO_ERROR`.
     """
     result = {"error": 0.0, "finite": True, "integers": 0.0, "shapes": True}
     if reference.keys() != given.keys():
-        return {"error": float("inf"), "finite": False, "integers": 1.0, "shapes": False}
+        return dict(_OTHER)
     for name, right in reference.items():
         value = given[name]
         if right.shape != value.shape:
-            return {"error": float("inf"), "finite": False, "integers": 1.0, "shapes": False}
+            return dict(_OTHER)
         if not right.size:
             continue
         if right.dtype.kind not in "fc":
@@ -71,7 +73,9 @@ def difference(reference: Mapping[str, Any], given: Mapping[str, Any]) -> dict[s
         right, value = right.astype(wide), value.astype(wide)
         counts = np.isfinite(right)
         result["finite"] &= bool(np.isfinite(value[counts]).all())
-        distance = np.where(np.isfinite(value[counts]), np.abs(value[counts] - right[counts]), _HUGE)
-        largest = max(np.abs(right[counts]).max(initial=0), 1e-12)
-        result["error"] = max(result["error"], float(distance.max(initial=0) / largest))
+        largest = np.abs(right[counts]).max(initial=0)
+        error = (
+            float(np.abs(value[counts] - right[counts]).max(initial=0) / max(largest, 1e-12)) if result["finite"] else NO_ERROR
+        )
+        result["error"] = max(result["error"], min(error, NO_ERROR))
     return result

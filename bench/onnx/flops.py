@@ -26,7 +26,9 @@ class FlopCounter:
 
     def __init__(self, graph: Graph, feeds: dict[str, Any]) -> None:
         self.by_dtype: Counter[str] = Counter()
-        self._shapes: dict[Value, Sequence[int]] = {value: np.shape(feeds[value.name]) for value in graph.inputs if value.name in feeds}
+        self._shapes: dict[Value, Sequence[int]] = {
+            value: np.shape(feeds[value.name]) for value in graph.inputs if value.name in feeds
+        }
         self._outer = _captured(graph)
 
     def see(self, value: Value, array: Any) -> None:

@@ -26,7 +26,7 @@ class Source:
     Attributes:
         facts: ``executor_error``, how far ampgraph's own float32 run lies from onnxruntime's, if both ran; ``flops`` of a run;
             ``float32_failed``, why one of them did not run.
-        floors: For each dtype asked for, the floor of the error; None where it could not be found.
+        floors: For each dtype asked for, the floor of the error; None where it could not be found or is not finite.
     """
 
     def __init__(self, path: Path, feeds: Path, folder: Path, python: str, has_runtime: bool, limit: float) -> None:
@@ -60,8 +60,8 @@ class Source:
     def find_floor(self, dtype: str) -> None:
         """Find the floor for a dtype."""
         found = self._honest(self.path, round=dtype)
-        failed = "failed" in found or self.reference is None
-        self.floors[dtype] = None if failed else difference(self.reference or {}, read_arrays(self._outputs))["error"]
+        compared = None if "failed" in found else self._compared(found)
+        self.floors[dtype] = compared["error"] if isinstance(compared, dict) and compared["finite"] else None
 
     def judge(self, path: Path, dtype: str, with_reference: bool) -> dict[str, Any]:
         """Judge a file.
@@ -71,12 +71,13 @@ class Source:
             of the float32 model, or a sentence why there are none; ``low``, the share of FLOPs in ``dtype``; ``wrong``, a list
             of what is wrong with the file.
         """
-        found = self._program(path, ["static"])
-        result = {key: value for key, value in found.items() if key != "failed"}
-        if "failed" in found:
-            return result | {"wrong": [f"judge: {found['failed']}"]}
-        if self.can_run and dtype == "float16":
-            result["runtime"] = self._compared(self._program(path, ["run"]))
+        runs = self.can_run and dtype == "float16"
+        found = self._program(path, ["static", "run"] if runs else ["static"])
+        result = {key: value for key, value in found.items() if key not in ("failed", "run")}
+        if "checker" not in found:
+            return {"wrong": [f"judge: {found['failed']}"]}
+        if runs:
+            result["runtime"] = self._compared(found)
         honest = self._honest(path)
         result["honest"] = self._compared(honest)
         if "flops" in honest:
@@ -99,12 +100,16 @@ class Source:
             if isinstance(found, str):
                 wrong.append(f"{key}: {found}")
             elif found and not found["finite"]:
-                wrong.append(f"{key}: not finite" if found["shapes"] else f"{key}: outputs of other shapes")
+                other = f"{key}: outputs of other shapes"
+                wrong.append(f"{key}: not finite{self._floor_too(dtype)}" if found["shapes"] else other)
             elif found and found["integers"]:
                 wrong.append(f"{key}: {found['integers']:.2g} of the integers differ")
             elif found and found["error"] > self.bound(dtype):
                 wrong.append(f"{key}: error {found['error']:.2g}")
         return wrong
+
+    def _floor_too(self, dtype: str) -> str:
+        return " (nor is the floor)" if self.floors.get(dtype) is None else ""
 
     @property
     def _outputs(self) -> Path:
@@ -114,7 +119,11 @@ class Source:
         """Return how far the outputs just written lie from the float32 model's, or why there are none."""
         if "failed" in answer:
             return str(answer["failed"])
-        return difference(self.reference, read_arrays(self._outputs)) if self.reference is not None else "the float32 model does not run"
+        return (
+            difference(self.reference, read_arrays(self._outputs))
+            if self.reference is not None
+            else "the float32 model does not run"
+        )
 
     def _program(self, path: Path, steps: list[str]) -> dict[str, Any]:
         question = {"steps": steps, "path": str(path), "source": str(self.path)}

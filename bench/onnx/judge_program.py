@@ -101,7 +101,7 @@ def _graphs(model):
         for node in graph.node:
             for attribute in node.attribute:
                 if attribute.type == AttributeProto.GRAPH:
-                    found.append(attribute.g)  # noqa: B909 - the loop shall reach it
+                    found.append(attribute.g)  # which the loop reaches too
                 found.extend(attribute.graphs)
     return found
 
@@ -114,7 +114,8 @@ def _casts(model):
         constants |= {tensor.name for tensor in getattr(graph, "initializer", ()) if tensor.data_type in _FLOATS}
         for node in graph.node:
             if node.op_type == "Constant" and any(
-                a.name in ("value_float", "value_floats") or (a.name == "value" and a.t.data_type in _FLOATS) for a in node.attribute
+                a.name in ("value_float", "value_floats") or (a.name == "value" and a.t.data_type in _FLOATS)
+                for a in node.attribute
             ):
                 constants |= {*node.output}
     casts = [node for graph in graphs for node in graph.node if node.op_type == "Cast" and node.domain in ("", "ai.onnx")]

@@ -30,7 +30,12 @@ def ask(python: str, program: str, question: dict[str, Any], limit: float) -> di
     with tempfile.TemporaryFile("w+") as answers, tempfile.TemporaryFile("w+", errors="replace") as log:
         try:
             process = subprocess.Popen(
-                [*command, json.dumps(question)], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=answers, stderr=log, start_new_session=True
+                [*command, json.dumps(question)],
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=answers,
+                stderr=log,
+                start_new_session=True,
             )
         except OSError as error:
             return {"failed": f"{python} cannot be started: {error.strerror}"}

@@ -37,9 +37,8 @@ def limits(results: Sequence[dict[str, Any]]) -> list[Limit]:
         found.append(Limit(f"{dtype}: models whose file is not right", sum(bool(file["wrong"]) for _, file in pairs), 0))
         if not done:
             continue
-        sizes = [file["bytes"][1] / file["bytes"][0] for _, file in done if not file["is_special"]]
-        if sizes:
-            found.append(Limit(f"{dtype}: largest size / source's, not quantized or recurrent", max(sizes), _MOST_SIZE))
+        sizes = {result["name"]: file["bytes"][1] / file["bytes"][0] for result, file in done if not file["is_special"]}
+        found += _largest(sizes, f"{dtype}: largest size / source's, not quantized or recurrent", _MOST_SIZE)
         found += [
             Limit(f"{dtype}: median of added Casts", median(file["added_casts"] for _, file in done), _MOST_CASTS),
             Limit(f"{dtype}: Casts on weights", sum(file["weight_casts"] for _, file in done), 0),
@@ -50,17 +49,23 @@ def limits(results: Sequence[dict[str, Any]]) -> list[Limit]:
             ("under 10 MB, 1,000 to 1,800 nodes", 0, 2 * _SMALL_FILE, (1000, 1800), 0.3),
             ("of 80 to 100 MB", 8e7, 1e8, (0, 1800), 1.2),
         ):
-            times = [
-                median(file["seconds"])
+            times = {
+                result["name"]: median(file["seconds"])
                 for result, file in done
                 if least <= result["bytes"] < most and nodes[0] <= result["nodes"] < nodes[1]
-            ]
-            if times:
-                found.append(Limit(f"{dtype}: slowest conversion {what}", max(times), seconds, " s"))
-        commands = [file["command"] for result, file in done if result["bytes"] < _SMALL_FILE]
-        if commands:
-            found.append(Limit(f"{dtype}: slowest command on a model under 5 MB", max(commands), 0.9, " s"))
+            }
+            found += _largest(times, f"{dtype}: slowest conversion {what}", seconds, " s")
+        commands = {result["name"]: file["command"] for result, file in done if result["bytes"] < _SMALL_FILE}
+        found += _largest(commands, f"{dtype}: slowest command on a model under 5 MB", 0.9, " s")
     return found
+
+
+def _largest(values: dict[str, float], what: str, most: float, unit: str = "") -> list[Limit]:
+    """Return a limit for the largest of some models' values, with the model's name; none if there is no value."""
+    if not values:
+        return []
+    name = max(values, key=values.__getitem__)
+    return [Limit(f"{what}: {name}", values[name], most, unit)]
 
 
 def markdown(
@@ -68,13 +73,11 @@ def markdown(
 ) -> str:
     """Return the tables and limits as a Markdown page."""
     packages = "; ".join(f"{name}: {', '.join(f'{k} {v}' for k, v in items.items())}" for name, items in versions.items())
-    lines = [
-        "# Conversion of ONNX models",
-        "",
+    made = (
         f"Made by `python -m bench onnx`, which says with `--help` what is measured. {facts['date']}, revision {facts['revision']}, "
-        f"{facts['processor']}, {facts['cores']} cores, load {facts['load']}, Python {facts['python']}. {packages}.",
-        "",
-    ]
+        f"{facts['processor']}, {facts['cores']} cores, load {facts['load']}, Python {facts['python']}. {packages}."
+    )
+    lines = ["# Conversion of ONNX models", "", made, ""]
     for title, columns, rows in tables(results):
         lines += _markdown_table(title, columns, rows)
     wrong = [
@@ -136,13 +139,32 @@ def _converters(results: Sequence[dict[str, Any]]) -> Table:
 
 
 def _ours(results: Sequence[dict[str, Any]], dtype: str) -> Table:
-    columns = ("model", "MB", "nodes", "floor", "error", "ORT error", "Casts", "size", "low", "load", "rewrite", "save", "command")
+    columns = (
+        "model",
+        "MB",
+        "nodes",
+        "floor",
+        "error",
+        "ORT error",
+        "Casts",
+        "size",
+        "low",
+        "load",
+        "rewrite",
+        "save",
+        "command",
+    )
     rows = []
     for result in results:
         for file in _files(result, dtype):
             if file["converter"] != "ampgraph":
                 continue
-            head = (result["name"], f"{result['bytes'] / 1e6:.2f}", str(result["nodes"]), _number(result["floors"].get(dtype), ".1e"))
+            head = (
+                result["name"],
+                f"{result['bytes'] / 1e6:.2f}",
+                str(result["nodes"]),
+                _number(result["floors"].get(dtype), ".1e"),
+            )
             if "bytes" not in file:
                 rows.append((*head, *["-"] * 9))
                 continue
@@ -188,7 +210,7 @@ def _short(file: dict[str, Any]) -> str:
 
 
 def _error(found: dict[str, Any] | str | None) -> str:
-    return "-" if not isinstance(found, dict) else f"{found['error']:.1e}"
+    return f"{found['error']:.1e}" if isinstance(found, dict) and found["finite"] else "-"
 
 
 def _number(value: float | None, form: str) -> str:
