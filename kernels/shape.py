@@ -48,7 +48,13 @@ def _squeeze(call: Call, x: Any, axes: Any = None) -> Any:
 
 @kernel("Unsqueeze", moves=True)
 def _unsqueeze(call: Call, x: Any, axes: Any = None) -> Any:
-    return call.xp.expand_dims(x, tuple(ints(call.attr("axes") if axes is None else axes)))
+    wanted = ints(call.attr("axes") if axes is None else axes)
+    rank = x.ndim + len(wanted)
+    places = {axis + rank if axis < 0 else axis for axis in wanted}
+    if len(places) != len(wanted) or not places <= set(range(rank)):
+        raise KernelError(f"The axes put into an operand of rank {x.ndim} are different and within {rank} axes. Received: {wanted}")
+    sizes = iter(x.shape)
+    return x.reshape([1 if i in places else next(sizes) for i in range(rank)])
 
 
 @kernel("Transpose", moves=True)

@@ -19,6 +19,7 @@ from .typegraph import TypeGraph
 #: Ops whose bodies are understood: op -> (first operand handed to the body, result of the body that is the op's first).
 #: Type variables of one op that must be one: op -> (variable, variable).
 _TOGETHER = {
+    "Attention": ("T1", "T2"),
     "RMSNormalization": ("T", "V"),
     "SimplifiedLayerNormalization": ("T", "V"),
     "GroupQueryAttention": ("T", "T_CACHE"),
@@ -86,6 +87,10 @@ def _ways(typegraph: TypeGraph, fixed: set[int]) -> Iterator[tuple[int, int]]:
     for i, node in enumerate(typegraph.nodes):
         if is_call(node, functions):
             callee = functions[f"{node.domain}:{node.op_type}"]
+            for slot, formal in enumerate(callee.inputs):  # nothing can be cast where nothing may come in
+                if slot >= len(node.inputs) or node.inputs[slot] is None:
+                    vertex = typegraph.vertex(formal)
+                    yield from ((vertex, reader) for reader in typegraph.successors(vertex))
             for slot, value in enumerate(node.inputs):
                 if value is not None:
                     yield from _tie(typegraph, typegraph.operand(i, slot), callee.inputs[slot], fixed)

@@ -133,6 +133,8 @@ class Explainer:
                 return f"all its readers are {self._low}, {self._describe(via)} among them"
             case Reason.ISLAND:
                 return "the casts around its low region would cost more than the region saves"
+            case Reason.TAIL:
+                return "it is the last arithmetic before a result, which is cast in front of it as well as behind"
             case Reason.CAST:
                 return f"what is on the other side is {self._low}: {self._describe(via)}"
             case Reason.NO_LOW_TYPE:

@@ -21,6 +21,7 @@ KINDS = {
     "constant-overflow": "a constant is too large for the low dtype",
     "constant-vanishes": "a constant is too small for the low dtype: it becomes 0, or loses most of its digits",
     "epsilon": "an epsilon that guards a root, a logarithm or a division would vanish",
+    "gain": "filters whose weights are all equal: what they add up grows from layer to layer",
     "scale": "a factor is so large or so small that the product leaves the range of ordinary values",
     "normalization": "squares, their mean and the root of it: the squares overflow, small variances vanish",
     "softmax-by-hand": "exponentials divided by their sum",

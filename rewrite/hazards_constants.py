@@ -15,6 +15,12 @@ _FACTOR = 2048.0
 
 #: What a huge negative mask becomes: far enough below all scores, absorbs ordinary ones, and leaves room for them.
 _MASK = 49152.0
+_KEEP_SIZE = frozenset(
+    [
+        *("Relu", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "Concat", "Dropout", "Identity", "Reshape"),
+        *("Flatten", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Pad"),
+    ]
+)
 #: Ops for which an infinite bound is as good as a huge one, by operand slot (None: all).
 _BOUNDS: dict[str, tuple[int, ...] | None] = {
     **dict.fromkeys(("Max", "Min", "Less", "LessOrEqual", "Greater", "GreaterOrEqual")),
@@ -178,4 +184,38 @@ def _show(number: float) -> str:
     return f"{number:.6g}"
 
 
-CONSTANT_RULES = (find_bad_constants,)
+def find_gains(view: View, found: Found) -> None:
+    """Follow what filters with equal weights make of an input of about 1: there, and only there, the sums are known."""
+    if view.low is not float16:
+        return
+    graph = view.graph
+    size = {graph.vertex(value): 1.0 for value in graph.parts[0].inputs if not is_constant(value.producer)}
+    for i, node in enumerate(view.nodes):
+        if not node.outputs or not view.is_float[graph.vertex(node.outputs[0])]:
+            continue
+        known = [size[v] for value in node.inputs if value is not None and (v := graph.vertex(value)) in size]
+        if not known:
+            continue
+        gain = _gain(view, i)
+        if gain is None:
+            continue
+        for value in node.outputs:
+            size[graph.vertex(value)] = max(known) * gain
+        if max(known) * gain > _LIMITS[float16][0] / 4:
+            why = f"equal weights add up to about {_show(max(known) * gain)} here, for an input of about 1"
+            found.hold(view, [graph.vertex(node.outputs[0])], "gain", why, spreads=True)
+
+
+def _gain(view: View, i: int) -> float | None:
+    """Return by how much a node enlarges its operand at most; None if that is not known."""
+    if view.ops[i] in ("Conv", "Gemm", "MatMul"):
+        weights, depth = view.operand(i, 1), view.depth(i)
+        source = view.source(weights)
+        stats = None if source is None else view.stats(source.producer)
+        if stats is None or depth is None or stats.largest != stats.smallest:
+            return None
+        return stats.largest * depth
+    return 1.0 if view.ops[i] in _KEEP_SIZE else None
+
+
+CONSTANT_RULES = (find_bad_constants, find_gains)

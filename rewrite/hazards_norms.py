@@ -31,6 +31,7 @@ def find_normalizations(view: View, found: Found) -> None:
         for square in squares:
             members += _centering(view, square)
         tail, ends = _tail(view, vertex)
+        ends += [other for end in ends for other in _affine(view, end)]
         found.hold(
             view,
             [*members, *tail, *ends],
@@ -72,6 +73,17 @@ def _centering(view: View, square: int) -> list[int]:
     if mean is None or mean.producer.op_type not in ("ReduceMean", "GlobalAveragePool"):
         return []
     return [view.graph.vertex(value), view.graph.vertex(mean)]
+
+
+def _affine(view: View, end: int) -> list[int]:
+    """Return the product with a scale and the sum with an offset, both constant, that follow a division; runtimes fuse them."""
+    found: list[int] = []
+    for op in ("Mul", "Add"):
+        readers = view.graph.successors(found[-1] if found else end)
+        if len(readers) != 1 or view.op(readers[0]) != op or len(list(view.operands(view.node_of(readers[0])))) != 1:
+            break
+        found.append(readers[0])
+    return found
 
 
 def _tail(view: View, start: int) -> tuple[list[int], list[int]]:

@@ -19,6 +19,7 @@ from .islands import drop_islands
 from .paint import Facts, Painting, paint
 from .policy import Policy
 from .tables import find_tables
+from .tails import free_tails
 from .typegraph import CLEAR, CODES, CONSTANTS, UNLISTED, TypeGraph, op_name
 
 
@@ -54,7 +55,7 @@ def decide(model: Graph, policy: Policy, lists: OpLists, overrides: Mapping[Node
         typegraph.color[vertex] = CODES[hazard.color]
     ties = [dataclasses.replace(tie, fixed=_held(tie, found.hazards)) for tie in ties]
     facts = Facts(ties, found.hazards, found.bounded, find_tables(typegraph, policy.low), found.clamps)
-    return paint(typegraph, (), force_all=lists.force_all, exact=False, facts=facts, weigh=drop_islands)
+    return paint(typegraph, (), force_all=lists.force_all, exact=False, facts=facts, refine=(drop_islands, free_tails))
 
 
 def _held(tie: Tie, hazards: Mapping[int, Hazard]) -> int | None:

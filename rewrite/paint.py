@@ -52,6 +52,7 @@ class Reason(enum.IntEnum):
     TIED_FIXED = 21
     CONSTANT = 22
     ISLAND = 23
+    TAIL = 24
 
 
 _NO_ORIGINS: Mapping[int, int] = MappingProxyType({})
@@ -140,7 +141,7 @@ def paint(
     exact: bool = False,
     lists_may_differ: bool = False,
     facts: Facts = _NO_FACTS,
-    weigh: Callable[[Painting], None] | None = None,
+    refine: Sequence[Callable[[Painting], None]] = (),
 ) -> Painting:
     """Run all phases.
 
@@ -155,16 +156,16 @@ def paint(
             no type changes). Grappler always allows that, and the model then fails when it runs; here such lists stay
             float32, and :attr:`Painting.conflicts` has those for which Grappler decides otherwise.
         facts: What is known about an ONNX model.
-        weigh: Takes back what costs more than it saves, before casts and constants are looked at.
+        refine: Take back what costs more than it saves, before casts and constants are looked at.
 
     Raises:
         PassError: If a NextIteration feeds something else than a Merge, and ``exact``.
     """
-    painting = _run_phases(typegraph, clusters, (), kept, force_all, exact, facts, weigh)
+    painting = _run_phases(typegraph, clusters, (), kept, force_all, exact, facts, refine)
     in_bodies = (cluster for cluster in clusters if cluster.bodies is not None)
     conflicts = [cluster for cluster in in_bodies if any(painting.allow[member] for member in cluster.members)]
     if conflicts and not lists_may_differ:
-        painting = _run_phases(typegraph, clusters, conflicts, kept, force_all, exact, facts, weigh)
+        painting = _run_phases(typegraph, clusters, conflicts, kept, force_all, exact, facts, refine)
         painting.conflicts = conflicts
     return painting
 
@@ -177,7 +178,7 @@ def _run_phases(
     force_all: bool,
     exact: bool,
     facts: Facts,
-    weigh: Callable[[Painting], None] | None,
+    refine: Sequence[Callable[[Painting], None]],
 ) -> Painting:
     painting = Painting(typegraph, clusters, facts)
     for cluster in clusters:
@@ -210,8 +211,8 @@ def _run_phases(
         paint_clear_beside_allow(painting)
         match_clusters(painting)
     settle_loops(painting, kept, to_fixpoint=not exact)
-    if weigh is not None:
-        weigh(painting)
+    for step in refine:
+        step(painting)
     paint_casts(painting, kept, both_ends=not exact)
     paint_constants(painting)
     return painting

@@ -33,6 +33,8 @@ def test_reshape() -> None:
 def test_axes_are_attributes_or_operands() -> None:
     assert run_op("Unsqueeze", A, version=11, axes=[0, 4]).shape == (1, 2, 3, 4, 1)
     assert run_op("Unsqueeze", A, ints(-1, 0)).shape == (1, 2, 3, 4, 1)
+    with pytest.raises(KernelError, match=r"within 5 axes. Received: \[0, -5\]"):
+        run_op("Unsqueeze", A, ints(0, -5))
     assert run_op("Squeeze", A[:1], version=11, axes=[0]).shape == (3, 4)
     assert run_op("Squeeze", A[:1, :, :1], ints(-1)).shape == (1, 3)
     assert run_op("Squeeze", A[:1, :, :1]).shape == (3,)
