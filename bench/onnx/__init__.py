@@ -25,6 +25,7 @@ from typing import Any
 from rich.console import Console
 
 import ampgraph as ag
+from ampgraph.graph.schemas.ampgraph import is_op
 from bench.onnx.arrays import write_arrays
 from bench.onnx.feeds import make_feeds
 from bench.onnx.judge import BOUNDS, Source
@@ -62,7 +63,7 @@ def run(options: argparse.Namespace) -> None:
     """Measure and print.
 
     Raises:
-        ValueError: If an option makes no sense.
+        ValueError: If an option makes no sense, or a model cannot be loaded or given feeds.
         RuntimeError: If the judge's Python does not run, or has no onnx.
     """
     dtypes = _dtypes(options.dtype)
@@ -77,7 +78,8 @@ def run(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
         convert_file(min(paths, key=lambda path: path.stat().st_size), folder / "warm.onnx", dtypes[0], 1, options.limit)
-        results = [_measure(path, folder, dtypes, peers, versions, options) for path in _shown(paths)]
+        known = {path: _prepare(path, folder) for path in paths}
+        results = [_measure(path, known[path], folder, dtypes, peers, versions, options) for path in _shown(paths)]
     found = limits(results)
     for title, columns, rows in tables(results):
         screen.print(table(title, columns, rows), "")
@@ -103,7 +105,7 @@ def _peers(given: Iterable[str]) -> dict[str, str]:
         if name not in PEERS or not python:
             raise ValueError(f"--peer is NAME=PYTHON with a name of {', '.join(PEERS)}. Received: {item!r}")
         found[name] = python
-    return found
+    return {name: found[name] for name in PEERS if name in found}
 
 
 def _models(folder: Path, only: list[str] | None) -> list[Path]:
@@ -143,8 +145,22 @@ def _shown(paths: list[Path]) -> Iterator[Path]:
             yield path
 
 
+def _prepare(path: Path, folder: Path) -> tuple[Path, int]:
+    """Return the file with the feeds of a model, and how many nodes the model has."""
+    try:
+        graph = ag.load(path)
+    except ag.AmpgraphError as error:
+        raise ValueError(f"{error}") from error
+    feeds = path.with_suffix(".npz")
+    if not feeds.exists():
+        feeds = folder / f"{path.stem}.npz"
+        write_arrays(feeds, make_feeds(graph))
+    return feeds, sum(is_op(node) for part in graph.all_graphs() for node in part.nodes)
+
+
 def _measure(
     path: Path,
+    known: tuple[Path, int],
     folder: Path,
     dtypes: list[str],
     peers: dict[str, str],
@@ -152,10 +168,7 @@ def _measure(
     options: argparse.Namespace,
 ) -> dict[str, Any]:
     """Convert a model in all ways and judge the files."""
-    feeds = path.with_suffix(".npz")
-    if not feeds.exists():
-        feeds = folder / "feeds.npz"
-        write_arrays(feeds, make_feeds(ag.load(path)))
+    feeds, nodes = known
     source = Source(path, feeds, folder, options.judge, versions["judge"]["onnxruntime"] is not None, options.limit)
     files = []
     for dtype in dtypes:
@@ -177,7 +190,6 @@ def _measure(
                 file |= source.judge(out, dtype, options.reference)
             files.append({"converter": name, "dtype": dtype, **file})
             _clear(out.parent)
-    nodes = sum(len(list(part.nodes)) for part in ag.load(path).all_graphs())
     return {
         "name": path.stem,
         "bytes": path.stat().st_size,

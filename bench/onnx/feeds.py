@@ -33,7 +33,9 @@ def make_feeds(graph: Graph) -> dict[str, Any]:
 def _make(value: Value, sizes: dict[str, int]) -> Any:
     dtype, dims = value.dtype, value.shape.dims
     if dtype is None or dims is None or value.container:
-        raise ValueError(f"Input {value.name!r} ({dtype}{value.shape}) is no array of known rank: put feeds beside the model.")
+        raise ValueError(
+            f"Input {value.name!r} is no array of known rank and dtype: put a file with feeds, NAME.npz, beside NAME.onnx."
+        )
     shape = [_size(dim, axis, len(dims), sizes) for axis, dim in enumerate(dims)]
     rng = np.random.default_rng(zlib.crc32(value.name.encode()))
     name = value.name.lower()

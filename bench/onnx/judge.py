@@ -85,13 +85,14 @@ class Source:
             result["low"] = flops[dtype] / flops.total() if flops.total() else None
         if with_reference:
             result["reference"] = self._compared(self._program(path, ["reference"]))
-        return result | {"wrong": self._wrong(result, dtype)}
+        return result | {"wrong": self.find_wrong(result, dtype)}
 
     def bound(self, dtype: str) -> float:
         """Return the largest honest error that is all right."""
         return max(BOUNDS[dtype], 2 * (self.floors.get(dtype) or 0))
 
-    def _wrong(self, result: dict[str, Any], dtype: str) -> list[str]:
+    def find_wrong(self, result: dict[str, Any], dtype: str) -> list[str]:
+        """Return what is wrong with a file, by what :meth:`judge` found, most basic things first."""
         wrong = [f"{key}: {result[key]}" for key in ("checker", "strict") if result[key] != "ok"]
         if not result["io_kept"]:
             wrong.append("inputs or outputs changed")

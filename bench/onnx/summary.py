@@ -204,8 +204,10 @@ def _times(results: Sequence[dict[str, Any]], dtype: str) -> Table:
 def _short(file: dict[str, Any]) -> str:
     if not file["wrong"]:
         return f"{file['honest']['error']:.1e}"
-    kind, _, rest = file["wrong"][0].partition(": ")
-    kind = {"inputs or outputs changed": "I/O"}.get(kind, kind)
+    first: str = file["wrong"][0]
+    kind, _, rest = first.partition(": ")
+    if not rest:
+        return "I/O"
     return rest if kind == "honest" and rest.startswith(("error", "not finite")) else kind
 
 
