@@ -29,6 +29,7 @@ from ampgraph.graph.schemas.ampgraph import is_op
 from bench.onnx.arrays import write_arrays
 from bench.onnx.feeds import make_feeds
 from bench.onnx.judge import BOUNDS, Source
+from bench.onnx.known import add_peers
 from bench.onnx.ours import convert_file
 from bench.onnx.programs import ask
 from bench.onnx.summary import limits, markdown, tables
@@ -55,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--repeat", type=int, default=3, help="how often conversions are timed [3]")
     parser.add_argument("--limit", type=float, default=300, metavar="SECONDS", help="most for one conversion or judgement [300]")
     parser.add_argument("--reference", action="store_true", help="a second opinion on errors: onnx.reference, slow")
+    parser.add_argument("--peers-from", type=Path, metavar="JSON", help="take peers that do not run now from an earlier result")
     parser.add_argument("--json", metavar="OUT", help="also write everything measured to this file")
     parser.add_argument("--markdown", metavar="OUT", help="also write the tables to this file")
 
@@ -80,6 +82,8 @@ def run(options: argparse.Namespace) -> None:
         convert_file(min(paths, key=lambda path: path.stat().st_size), folder / "warm.onnx", dtypes[0], 1, options.limit)
         known = {path: _prepare(path, folder) for path in paths}
         results = [_measure(path, known[path], folder, dtypes, peers, versions, options) for path in _shown(paths)]
+    if options.peers_from:
+        add_peers(options.peers_from, results, versions)
     found = limits(results)
     for title, columns, rows in tables(results):
         screen.print(table(title, columns, rows), "")
