@@ -9,7 +9,7 @@ Every file is judged in processes of their own: onnx.checker; strict shape infer
 only; its CPU provider has no kernels for bfloat16); inputs and outputs kept; and the outputs, on the same feeds, against the
 float32 model's: max|y-y32| / max|y32| "honest", by ampgraph's executor, which rounds after every op, and in onnxruntime, which
 does not. A file is right when all of that holds, outputs are finite where the float32 model's are, integers are equal, and
-the error is at most 1e-2 (5e-2 for bfloat16) or twice the floor: the error when only operands and results of Conv and MatMul
+the honest error is at most 1e-2 (5e-2 for bfloat16) or twice the floor: the error when only operands and results of Conv and MatMul
 are rounded. "low" is the share of their FLOPs that the file computes in the low dtype, counted in the honest run.
 
 Feeds are NAME.npz beside NAME.onnx, or made up.
