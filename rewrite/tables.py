@@ -6,7 +6,7 @@ from .view import Stats
 
 _READERS = ("Gather", "GatherElements", "GatherND", "com.microsoft:TorchEmbedding")
 #: Smaller tables are not worth a cast behind them.
-_LEAST_BYTES = 1 << 14
+_LEAST_BYTES = 1 << 12
 #: The squares of numbers up to this fit into every low dtype.
 _LARGEST_ROOT = 200.0
 
