@@ -4,9 +4,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from bench import rewrite, startup
+from bench import onnx, rewrite, startup
 
-_BENCHMARKS = {"rewrite": rewrite, "startup": startup}
+_BENCHMARKS = {"rewrite": rewrite, "onnx": onnx, "startup": startup}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

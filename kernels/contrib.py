@@ -1,23 +1,9 @@
-"""The other ops of ONNX Runtime, and the modules that hold the rest of them."""
+"""Ops of ONNX Runtime that are small and belong nowhere else."""
 
 import math
 from typing import TYPE_CHECKING, Any
 
 from ..graph.errors import KernelError
-from . import (  # noqa: F401  (they register their kernels)
-    block_quantized,
-    crop,
-    experts,
-    fused,
-    group_query_attention,
-    linear_attention,
-    packing,
-    position_bias,
-    qlinear,
-    qmatmul,
-    rotary,
-    runtime_attention,
-)
 from .registry import kernel
 
 if TYPE_CHECKING:

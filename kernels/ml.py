@@ -1,11 +1,10 @@
-"""Classical machine learning: encoders and scalers of ``ai.onnx.ml``, and the modules that hold its models."""
+"""Classical machine learning: encoders and scalers of ``ai.onnx.ml``."""
 
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..graph.errors import KernelError
-from . import linear_models, trees  # noqa: F401  (they register their kernels)
 from .registry import kernel
 
 if TYPE_CHECKING:

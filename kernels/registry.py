@@ -10,40 +10,16 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
 
-#: The modules that hold kernels, in no particular order.
+#: The modules that hold kernels.
 _MODULES = (
-    "elementwise",
-    "binary",
-    "cast",
-    "matmul",
-    "reduce",
-    "shape",
-    "constant",
-    "quantize",
-    "softmax",
-    "conv",
-    "pool",
-    "resize",
-    "image",
-    "signal",
-    "pictures",
-    "sample",
-    "norm",
-    "control",
-    "sequence",
-    "gather",
-    "scatter",
-    "choose",
-    "cumulative",
-    "boxes",
-    "text",
-    "random",
-    "rnn",
-    "attention",
-    "loss",
-    "training",
-    "ml",
-    "contrib",
+    *("elementwise", "binary", "cast", "matmul", "reduce", "shape", "constant", "quantize", "softmax", "conv", "pool", "resize"),
+    *("image", "signal", "pictures", "sample", "norm", "control", "sequence", "gather", "scatter", "choose", "cumulative"),
+    *("boxes", "text", "random", "rnn", "attention", "loss", "training"),
+    # ai.onnx.ml
+    *("ml", "linear_models", "trees"),
+    # com.microsoft
+    *("contrib", "block_quantized", "crop", "experts", "fused", "group_query_attention", "linear_attention", "packing"),
+    *("position_bias", "qlinear", "qmatmul", "rotary", "runtime_attention"),
 )
 
 

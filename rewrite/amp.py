@@ -1,7 +1,8 @@
 """auto_mixed_precision: a float32 graph goes in, a mixed-precision graph comes out.
 
-The order of things: verify, copy, then for the main graph and each function body build the type graph, paint it and apply
-the painting; verify again. Nothing is decided across a call: function bodies keep their signatures.
+The order of things: verify, copy, build the type graph, paint it, apply the painting; verify again. A TensorFlow graph and each
+of its functions are done one by one: nothing is decided across a call, and function bodies keep their signatures. An ONNX model
+is one type graph (:mod:`~ampgraph.rewrite.onnx`).
 """
 
 import contextlib
@@ -25,9 +26,10 @@ from .cleanup import drop_needless_casts
 from .clusters import ListBodies, find_list_clusters
 from .constants import is_constant
 from .hazards import find_hazards
-from .onnx import carry_out, decide
+from .onnx import carry_out, decide, live_graphs
 from .opset import raise_as_needed
-from .paint import Facts, Painting, paint
+from .paint import paint
+from .painting import Facts, Painting
 from .policy import Policy
 from .report import BodyReport, RewriteReport
 from .typegraph import CLEAR, CODES, UNLISTED, TypeGraph
@@ -68,8 +70,8 @@ def auto_mixed_precision(graph: Graph, policy: Policy | None = None, **settings:
 
     Raises:
         VerifyError: If the given graph breaks an invariant.
-        PassError: If the graph cannot be rewritten (an ONNX model; under ``grappler`` also loop state that leaves its loop,
-            and attributes that no definition knows).
+        PassError: If the graph cannot be rewritten (under ``grappler``: loop state that leaves its loop, and attributes that
+            no definition knows).
         PolicyError: If the policy contradicts itself.
 
     Example:
@@ -308,9 +310,9 @@ def _convert_body(name: str, body: Graph, scope: _Scope, bodies: ListBodies, not
 def _convert_model(model: Graph, scope: _Scope, notes: list[str]) -> BodyReport:
     """Rewrite an ONNX model in place, with its functions and bodies, and report."""
     report = BodyReport("", model)
-    if raised := raise_as_needed(model, scope.low, scope.lists):
-        notes.append(raised)
-    nodes = [node for part in model.all_graphs() for node in part.all_nodes()]
+    given = dict(model.opsets)
+    raised = raise_as_needed(model, scope.low, scope.lists)
+    nodes = [node for part in live_graphs(model) for node in part.all_nodes()]
     if any(value.shape.dims is None for node in nodes for value in node.outputs):
         with contextlib.suppress(GraphError):  # hazards that depend on lengths are then not found
             infer_shapes(model)
@@ -327,10 +329,12 @@ def _convert_model(model: Graph, scope: _Scope, notes: list[str]) -> BodyReport:
     report.painting = decide(model, scope.policy, scope.lists, overrides, reasons)
     report.labels = {node: node.label for node in nodes if not node.name}
     report.applied = carry_out(report.painting, scope.low)
+    if raised and (report.modified or model.opsets == given):  # a model in which nothing else changes is not raised
+        notes.append(raised)
+    clamps = report.painting.facts.clamps
     notes += [
-        f"{node.label!r} only masks scores before a softmax, so it is clamped to {clamp.bound:g}, which {scope.low} can hold"
-        for node, clamp in report.painting.facts.clamps.items()
-        if node in report.applied.stored
+        f"{node.label!r} only masks scores before a softmax, so it is clamped to {clamps[node].bound:g}, which {scope.low} can hold"
+        for node in report.applied.clamped
     ]
     return report
 

@@ -11,14 +11,13 @@ from ..graph.errors import PassError
 from ..graph.graph import Graph, Node, Value
 from ..graph.schemas import find_schema
 from ..graph.schemas.onnx import find
-from .constants import clamped, constant_of, low_tensor, replace_tensor, store_low
+from .constants import clamped, constant_of, low_tensor, replace_tensor, store_low, tensor_of
 from .hazards import Clamp
-from .paint import Painting
+from .painting import Painting
 
 _ATTRIBUTES: Mapping[str, object] = {"Truncate": False}
 #: The standard's version for the casts of a function that imports none: they are the same since.
 _MODEL_OPSET = 13
-_HOLDERS = ("Initializer", "Input", "Constant", "ConstantOfShape")
 _NAMES = {"float16": "Fp16", "bfloat16": "Bf16", "float32": "Fp32"}
 
 
@@ -30,11 +29,13 @@ class Applied:
         changed: Nodes of the graph with at least one type changed.
         casts: The casts that were added.
         stored: Constants (ONNX) that are now stored in the low dtype, those added for it included.
+        clamped: Constants (ONNX) whose elements were clamped to what the low dtype can hold.
     """
 
     changed: list[Node] = dataclasses.field(default_factory=list)
     casts: list[Node] = dataclasses.field(default_factory=list)
     stored: list[Node] = dataclasses.field(default_factory=list)
+    clamped: list[Node] = dataclasses.field(default_factory=list)
 
 
 class _Caster:
@@ -43,9 +44,8 @@ class _Caster:
     A value has one dtype and there are two, so one shared cast per value is enough.
     """
 
-    def __init__(self, graph: Graph, clamps: Mapping[Node, Clamp]) -> None:
+    def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.clamps = clamps
         self.casts: dict[Value, Value] = {}
         self.followers: dict[Node, list[Node]] = {}
         self.added: list[Node] = []
@@ -95,6 +95,10 @@ class _Caster:
 class _OnnxCaster(_Caster):
     """The same for ONNX: casts say their dtype by ``to``, and a constant gets a copy in the other dtype instead of a cast."""
 
+    def __init__(self, graph: Graph, clamps: Mapping[Node, Clamp]) -> None:
+        self.clamps = clamps
+        super().__init__(graph)
+
     def _prepare(self) -> None:
         graph = self.graph
         if "" not in graph.opsets:  # a function of vendor ops only
@@ -128,7 +132,7 @@ class _OnnxCaster(_Caster):
             node.inputs = [value]
             self.added.append(node)
         else:
-            attributes = {"value": low_tensor(tensor, target, bound_of(self.clamps, value.producer))}
+            attributes = {"value": low_tensor(tensor, target, _bound_of(self.clamps, value.producer))}
             node = Node(self.graph, "Initializer", "ampgraph", name, self._constant, attributes, {"T": target}, "", None)
             self.stored.append(node)
         result = Value(node, 0, name, value.shape)
@@ -151,7 +155,7 @@ def _is_left_out(value: Value | None) -> bool:
     return value is not None and value.dtype is None and value.producer.op_type == "Input"
 
 
-def bound_of(clamps: Mapping[Node, Clamp], node: Node) -> float | None:
+def _bound_of(clamps: Mapping[Node, Clamp], node: Node) -> float | None:
     """Return the magnitude to which a node's constant is clamped, or None."""
     clamp = clamps.get(node)
     return None if clamp is None else clamp.bound
@@ -174,7 +178,7 @@ def apply(painting: Painting, target: DType) -> Applied:
     may_be_float = (typegraph.is_float | typegraph.unknown).astype(bool)
     edges = np.flatnonzero((sources >= 0) & (low[sources] != low[targets]) & may_be_float[sources])
     clamps = painting.facts.clamps
-    casters = {part: _OnnxCaster(part, clamps) if part.opsets else _Caster(part, clamps) for part in typegraph.parts}
+    casters = {part: _OnnxCaster(part, clamps) if part.opsets else _Caster(part) for part in typegraph.parts}
     nodes = typegraph.nodes
     for owner, slot, to_low in zip(*typegraph.operands(edges), low[targets[edges]].tolist(), strict=True):
         before, after = (float32, target) if to_low else (target, float32)
@@ -193,17 +197,21 @@ def apply(painting: Painting, target: DType) -> Applied:
     for caster in casters.values():
         if caster.followers:
             caster.graph.place_after(caster.followers)
-    stored = [node for node in changed if node.op_type in _HOLDERS and node.domain != "tf"]
+    stored = [node for node in changed if tensor_of(node) is not None]
     for node in stored:
-        store_low(node, target, bound_of(clamps, node))
-    for node, clamp in clamps.items():  # where the mask is made in float32 and then cast
-        if node not in stored and any(not low[v] and any(low[u] for u in typegraph.successors(v)) for v in clamp.way):
-            replace_tensor(node, clamped(node, clamp.bound))
-            stored.append(node)
+        store_low(node, target, _bound_of(clamps, node))
+    masks = []
+    for node, clamp in clamps.items():
+        is_low = low[typegraph.vertex(node.outputs[0])]
+        if is_low or any(not low[v] and any(low[u] for u in typegraph.successors(v)) for v in clamp.way):
+            masks.append(node)
+            if not is_low:  # the mask is made in float32 and then cast
+                replace_tensor(node, clamped(node, clamp.bound))
     return Applied(
         [node for node in changed if node.domain != "ampgraph"],
         [node for caster in casters.values() for node in caster.added],
         stored + [node for caster in casters.values() for node in caster.stored],
+        masks,
     )
 
 
@@ -245,7 +253,7 @@ def emulate(painting: Painting) -> Applied:
         PassError: If a painted user stands before its producer in the file (any loop does): Grappler fails there too.
     """
     typegraph, graph = painting.typegraph, painting.typegraph.parts[0]
-    caster = _Caster(graph, {})
+    caster = _Caster(graph)
     low = painting.allow
     rounded: dict[Value, Value] = {}
     place = {node: i for i, node in enumerate(typegraph.nodes)}

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ..graph.dtypes import DType
 from ..graph.graph import Node
 from ..lists import OpLists
-from .paint import Painting, Reason
+from .painting import Painting, Reason
 from .typegraph import ALLOW, CLEAR, CODES, DENY, GRAY
 
 _TITLES = {ALLOW: "AllowList", DENY: "DenyList", GRAY: "GrayList", CLEAR: "ClearList"}
@@ -23,7 +23,7 @@ class Explanation:
         key: Which of its types (``"T"``).
         dtype: The dtype it computes in now (``"float16"``).
         low: Whether that is the low dtype, by this decision.
-        reason: A code for the kind of reason (:class:`~ampgraph.rewrite.paint.Reason`, in lower case).
+        reason: A code for the kind of reason (:class:`~ampgraph.rewrite.painting.Reason`, in lower case).
         why: The reason, a sentence.
     """
 
@@ -127,6 +127,8 @@ class Explainer:
                 return f"the same value is {self._low} on the other side: {self._describe(via)}"
             case Reason.TIED_FLOAT:
                 return f"the same value stays float32 on the other side: {self._describe(via)}"
+            case Reason.TIED_FIXED if via == vertex:
+                return self._why_untouched(vertex, node, title)
             case Reason.TIED_FIXED:
                 return f"the same value cannot change on the other side: {self._describe(via)}"
             case Reason.CONSTANT:

@@ -6,6 +6,7 @@ from ..graph.dtypes import bfloat16, float16
 from ..graph.graph import Node
 from .constants import is_constant
 from .hazards import Clamp, Found
+from .typegraph import ALLOW, CLEAR, GRAY
 from .view import Stats, View
 
 # Of each low dtype: the first magnitude that rounds to infinity, the smallest normal number.
@@ -84,12 +85,13 @@ def _is_ordinary(view: View, stats: Stats) -> bool:
 
 
 def _constants(view: View) -> Iterator[Node]:
-    """Yield the nodes that hold a float32 constant which a float32 op reads."""
+    """Yield the nodes that hold a float32 constant which a float32 op reads, in TensorFlow graphs one that may become low."""
     for i in view.with_op(*(("Constant",) if view.is_tf else ("Initializer", "Constant", "Input", "ConstantOfShape"))):
         node = view.nodes[i]
         if (is_constant(node) or node.op_type == "ConstantOfShape") and node.outputs:
             vertex = view.graph.vertex(node.outputs[0])
-            if view.is_float[vertex] and view.graph.successors(vertex):
+            readers = view.graph.successors(vertex) if view.is_float[vertex] else ()
+            if readers and (not view.is_tf or any(view.color[reader] in (ALLOW, GRAY, CLEAR) for reader in readers)):
                 yield node
 
 
@@ -105,9 +107,15 @@ def _name(node: Node) -> str:
 def _overflow(view: View, found: Found, node: Node, stats: Stats, readers: list[int]) -> None:
     if not view.is_tf and _only_masks(view, found, node):
         return
+    held = [other for other in readers if not _is_bound(view, node, other)]
+    grown = [other for other in held if view.op(other) in ("Mul", "Add", "Sub", "Sum")]
+    behind = view.walk(
+        grown, lambda v: not view.is_fixed(v), up=False, past=lambda v: not view.is_linear(v) and v not in found.bounded
+    )
+    held += [other for other in behind if view.is_linear(other)]
     found.hold(
         view,
-        [other for other in readers if not _is_bound(view, node, other)],
+        held,
         "constant-overflow",
         f"its constant {_name(node)!r} holds {_show(stats.largest)}, too large for {view.low}",
         spreads=True,
@@ -194,10 +202,7 @@ def _scale(view: View, found: Found, node: Node, stats: Stats, reader: int) -> N
     if _FACTOR <= stats.largest < _LIMITS[float16][0] or stats.largest <= 1 / _FACTOR:
         verb = "divides by" if divides else "multiplies by"
         why = f"it {verb} {_name(node)!r}, {_show(stats.largest)}: ordinary values leave the range of {view.low}"
-        held = [reader]
-        if (stats.largest > 1) is divides:  # what is made small was large before
-            held += [v for v in view.graph.predecessors(reader) if view.is_linear(v)]
-        found.hold(view, held, "scale", why, spreads=True)
+        found.hold(view, [reader], "scale", why, spreads=True)
 
 
 def _masks(view: View, vertex: int) -> bool:
@@ -238,7 +243,9 @@ def _may_gain(view: View, node: Node) -> bool:
     if stats is None or not stats.size or not stats.shape:
         return False
     most = stats.size if len(stats.shape) < 2 else stats.size // min(stats.shape)
-    return stats.largest * most > 1 and stats.is_even
+    readers = view.graph.successors(view.graph.vertex(node.outputs[0]))
+    weighs = any(view.op(reader) in ("Conv", "Gemm", "MatMul") or _passes_on(view, reader) for reader in readers)
+    return weighs and stats.largest * most > 1 and stats.is_even
 
 
 def _gain(view: View, i: int) -> float | None:

@@ -17,7 +17,32 @@ _BEFORE_LOG = frozenset(
     ]
 )
 _MOVES = frozenset(
-    ["Reshape", "Transpose", "Unsqueeze", "Squeeze", "Flatten", "Identity", "Concat", "Split", "Slice", "Pad", "Cast", "Gather"]
+    [
+        "Reshape",
+        "Transpose",
+        "Unsqueeze",
+        "Squeeze",
+        "Flatten",
+        "Identity",
+        "Concat",
+        "Split",
+        "Slice",
+        "Pad",
+        "Cast",
+        "Gather",
+        "GatherND",
+        "GatherElements",
+        "Expand",
+        "Tile",
+        "DepthToSpace",
+        "SpaceToDepth",
+        "ReverseSequence",
+        "Compress",
+        "Input",
+        "If",
+        "Loop",
+        "Scan",
+    ]
 )
 #: Weights of a spectrum's linear ops that count: so many bytes, and so much of the model.
 _HEAVY_BYTES = 1 << 16
@@ -178,17 +203,23 @@ def find_pass_throughs(view: View, found: Found) -> None:
         if part is main and not graph.processed[graph.result_vertex(i)]
     ]
 
-    def moves(vertex: int) -> bool:
+    def is_exact(vertex: int) -> bool:
         return view.color[vertex] == CLEAR and not view.is_linear(vertex)
 
     if view.is_tf and not main.is_function:  # its results have no vertices, but the nodes that give them may not change
-        ends = [v for value in main.outputs if not graph.processed[v := graph.vertex(value)] and moves(v)]
-    backward = set(view.walk(ends, moves))
-    if not backward:
-        return
-    starts = view.inputs() if view.is_tf else [graph.vertex(value) for value in main.inputs]
-    starts += [graph.vertex(view.nodes[i].outputs[0]) for i in view.with_op("Initializer", "Constant")]
-    both = [vertex for vertex in view.walk(starts, lambda v: v in backward, up=False) if vertex in backward]
+        ends = [v for value in main.outputs if not graph.processed[v := graph.vertex(value)] and is_exact(v)]
+
+    def moves(vertex: int) -> bool:  # a constant that a Where or a Max chooses at times is no result
+        return is_exact(vertex) and (view.op(vertex) in _MOVES or view.node_of(vertex) < 0)
+
+    inputs = view.inputs() if view.is_tf else [graph.vertex(value) for value in main.inputs]
+    both: list[int] = []
+    for constant, passes in ((False, is_exact), (True, moves)):
+        backward = set(view.walk(ends, passes))
+        if backward:
+            before = {other for vertex in (*backward, *ends) for other in graph.predecessors(vertex)}
+            starts = [v for v in before if view.op(v) in ("Initializer", "Constant")] if constant else inputs
+            both += view.walk(starts, backward.__contains__, up=False)
     found.hold(view, both, "pass-through", "it hands an input or a constant on to a result, which stays exact")
 
 

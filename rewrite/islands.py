@@ -13,7 +13,7 @@ import numpy as np
 from ..graph.graph import Value
 from .clusters import DisjointSets
 from .constants import is_constant
-from .paint import Painting, Reason
+from .painting import Painting, Reason
 from .typegraph import ALLOW, TypeGraph
 from .view import LINEAR, depth_of
 

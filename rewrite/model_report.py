@@ -76,10 +76,9 @@ def hazards(report: "RewriteReport") -> list[tuple[Node, Hazard]]:
 
 def float_region(report: "RewriteReport") -> tuple[Region, str] | None:
     """Return the largest connected float32 region and what most of it is held by; None if there is none."""
-    for body in report.bodies[:1]:
-        if body.painting is not None and (region := largest_float_region(body.painting)) is not None:
-            return region, _why(report, body, region.origin)
-    return None
+    body = report.bodies[0]
+    region = None if body.painting is None else largest_float_region(body.painting)
+    return None if region is None else (region, _why(report, body, region.origin))
 
 
 def _why(report: "RewriteReport", body: "BodyReport", vertex: int) -> str:

@@ -11,13 +11,14 @@ from ..graph.dtypes import DType
 from ..graph.graph import Graph, Node
 from ..graph.types import ValueType
 from ..lists import OpLists
-from .borders import Tie, find_ties, owns_bodies
+from .borders import Tie, does_nothing, find_ties, is_call, owns_bodies
 from .casts import Applied, apply
 from .cleanup import drop_needless_casts
 from .constants import is_constant, tensor_of
 from .hazards import Found, Hazard, find_hazards
 from .islands import drop_islands
-from .paint import Facts, Painting, paint
+from .paint import paint
+from .painting import Facts, Painting
 from .policy import Policy
 from .tables import find_tables
 from .tails import free_tails
@@ -34,16 +35,16 @@ def decide(model: Graph, policy: Policy, lists: OpLists, overrides: Mapping[Node
         overrides: List colors of single nodes.
         kept: Nodes that must not change, and why.
     """
-    parts = model.all_graphs()
+    parts = live_graphs(model)
     nodes = [node for part in parts for node in part.all_nodes()]
-    colors = {op: CODES[lists.list_of(op)] for op in {op_name(node) for node in nodes}}
+    colors = {op: CODES[lists.list_of(op)] for op in {op_name(node) for node in nodes}} | {"Cast": UNLISTED}
     special: dict[int, int] = {}
     for i, node in enumerate(nodes):
         if node in overrides:
             special[i] = overrides[node]
         elif node.op_type == "Input" and node.domain == "ampgraph":
             special[i] = UNLISTED if is_constant(node) else CLEAR
-        elif colors[op_name(node)] == UNLISTED and (owns_bodies(node, model.functions) or _does_nothing(node)):
+        elif colors[op_name(node)] == UNLISTED and (owns_bodies(node, model.functions) or does_nothing(node)):
             special[i] = CLEAR
     results = {
         (part, i): part is not model or not policy.keeps(name) for part in parts for i, name in enumerate(part.output_names)
@@ -52,11 +53,30 @@ def decide(model: Graph, policy: Policy, lists: OpLists, overrides: Mapping[Node
     typegraph = TypeGraph(parts, policy.low, "GPU", colors.__getitem__, frozen, special, results)
     ties = find_ties(typegraph)
     found = find_hazards(typegraph, policy, lists) if policy.hazards else Found()
+    asked = {edit.op for edit in lists.edits}  # who names an op or a node knows better
+    for vertex in list(found.hazards):
+        owner = typegraph.owner[vertex]
+        if owner < len(nodes) and (nodes[owner] in overrides or op_name(nodes[owner]) in asked):
+            del found.hazards[vertex]
     for vertex, hazard in found.hazards.items():
         typegraph.color[vertex] = CODES[hazard.color]
     ties = [dataclasses.replace(tie, fixed=_held(tie, found.hazards)) for tie in ties]
-    facts = Facts(ties, found.hazards, found.bounded, find_tables(typegraph, policy.low), found.clamps)
+    tables = find_tables(typegraph)
+    facts = Facts(ties=ties, hazards=found.hazards, bounded=found.bounded, tables=tables, clamps=found.clamps)
     return paint(typegraph, (), force_all=lists.force_all, exact=False, facts=facts, refine=(drop_islands, free_tails))
+
+
+def live_graphs(model: Graph) -> list[Graph]:
+    """Return the main graph, the functions that are called from it, directly or not, and the bodies inside all of them."""
+    found = [model]
+    seen = {id(model)}
+    for part in found:  # grows while it is walked
+        called = (model.functions[f"{n.domain}:{n.op_type}"] for n in part.nodes if is_call(n, model.functions))
+        for other in (*called, *(body for _, _, body in part.bodies())):
+            if id(other) not in seen:
+                seen.add(id(other))
+                found.append(other)
+    return found
 
 
 def _says_its_type(node: Node) -> bool:
@@ -71,11 +91,6 @@ def _held(tie: Tie, hazards: Mapping[int, Hazard]) -> int | None:
     if tie.fixed is not None:
         return tie.fixed
     return next((vertex for vertex in tie.members if vertex in hazards), None)
-
-
-def _does_nothing(node: Node) -> bool:
-    """Whether a node is a Cast to the dtype its operand has."""
-    return node.op_type == "Cast" and not node.domain and node.types.get("T1") is node.types.get("T2")
 
 
 def carry_out(painting: Painting, low: DType) -> Applied:

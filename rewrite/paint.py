@@ -1,135 +1,21 @@
 """Deciding: which vertices of the type graph become low precision, and why.
 
-The phases are those of Grappler's auto_mixed_precision, in its order; each is one function of a :class:`Painting` and only
-adds to or takes from its two sets:
-
-* ``allow``: vertices that will compute in the low dtype;
-* ``deny``: vertices that must not.
+The phases are those of Grappler's auto_mixed_precision, in its order; each is one function of a
+:class:`~ampgraph.rewrite.painting.Painting` and only adds to or takes from its two sets.
 
 Nothing here changes the graph; :mod:`~ampgraph.rewrite.casts` applies a finished painting.
 """
 
-import dataclasses
-import enum
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import numpy as np
 
 from ..graph.dtypes import float32
 from ..graph.errors import PassError
 from ..graph.graph import Node
-from .borders import Tie
 from .clusters import ListCluster
-from .hazards import Clamp, Hazard
+from .painting import NO_FACTS, Facts, Painting, Reason
 from .typegraph import ALLOW, CLEAR, CONSTANTS, DENY, GRAY, Array, TypeGraph
-
-
-class Reason(enum.IntEnum):
-    """Why a vertex has its color. ``via`` names the neighbouring vertex the reason came from."""
-
-    NONE = 0
-    ALLOW_LIST = 1
-    FORCED = 2
-    BETWEEN = 3
-    FOLLOWS = 4
-    BESIDE = 5
-    LIST_LOW = 6
-    LOOP_LOW = 7
-    CAST = 8
-    DENY_LIST = 9
-    DOWNSTREAM = 10
-    LIST_ESCAPES = 11
-    LIST_IN_BODY = 12
-    LIST_FROZEN = 13
-    LIST_FLOAT = 14
-    NO_LOW_TYPE = 15
-    LOOP_FLOAT = 16
-    HAZARD = 17
-    TABLE = 18
-    TIED_LOW = 19
-    TIED_FLOAT = 20
-    TIED_FIXED = 21
-    CONSTANT = 22
-    ISLAND = 23
-    TAIL = 24
-
-
-_NO_ORIGINS: Mapping[int, int] = MappingProxyType({})
-
-
-@dataclasses.dataclass(frozen=True)
-class Facts:
-    """What is known about a graph beyond its op lists: hazards, and the rest of ONNX models (:mod:`~ampgraph.rewrite.onnx`).
-
-    Attributes:
-        ties: Vertices that must have one dtype because a value passes between graphs there.
-        hazards: Vertices that stay float32 for what the values may be, and why.
-        bounded: Vertices whose values fit whatever the operands were: a deny op's effect ends there.
-        tables: Vertices that read rows of a large constant, which is stored in the low dtype.
-        clamps: Constants that only mask scores before a softmax, and how they are made to fit.
-    """
-
-    ties: Sequence[Tie] = ()
-    hazards: Mapping[int, Hazard] = dataclasses.field(default_factory=dict)
-    bounded: Collection[int] = ()
-    tables: Sequence[int] = ()
-    clamps: Mapping[Node, Clamp] = dataclasses.field(default_factory=dict)
-
-
-_NO_FACTS = Facts()
-
-
-class Painting:
-    """The decision for every vertex of a type graph.
-
-    Attributes:
-        typegraph: What was painted.
-        clusters: Tensor-list clusters that were kept in one color.
-        facts: What was known besides.
-        allow, deny: One byte per vertex.
-        reason: A :class:`Reason` per vertex.
-        via: The vertex a reason refers to, or -1.
-        conflicts: Clusters that stay float32 where Grappler would make them low and the model invalid.
-    """
-
-    def __init__(self, typegraph: TypeGraph, clusters: Sequence[ListCluster], facts: Facts = _NO_FACTS) -> None:
-        size = typegraph.count + typegraph.shadows
-        self.typegraph = typegraph
-        self.clusters = clusters
-        self.facts = facts
-        self.allow = bytearray(size)
-        self.deny = bytearray(size)
-        self.reason = bytearray(size)
-        self.via = [-1] * size
-        self.conflicts: Sequence[ListCluster] = ()
-
-    def allowed(self) -> Array:
-        """Return, per vertex without shadows, whether it is allowed."""
-        return _bits(self.allow, self.typegraph.count)
-
-    def paint(self, vertices: Iterable[int], reason: Reason, origins: Mapping[int, int] = _NO_ORIGINS) -> None:
-        """Add vertices to ``allow``; ``origins`` says for each which vertex the reason came from."""
-        for vertex in vertices:
-            if not self.allow[vertex]:
-                self.allow[vertex] = 1
-                self.reason[vertex] = reason
-                self.via[vertex] = origins.get(vertex, -1)
-
-    def forbid(self, vertices: Iterable[int], reason: Reason, origins: Mapping[int, int] = _NO_ORIGINS) -> None:
-        """Add vertices to ``deny``; ``origins`` says for each which vertex the reason came from."""
-        for vertex in vertices:
-            if not self.deny[vertex]:
-                self.deny[vertex] = 1
-                self.reason[vertex] = reason
-                self.via[vertex] = origins.get(vertex, -1)
-
-    def erase(self, vertices: Iterable[int], reason: Reason) -> None:
-        """Take vertices out of ``allow``."""
-        for vertex in vertices:
-            if self.allow[vertex]:
-                self.allow[vertex] = 0
-                self.reason[vertex] = reason
 
 
 def paint(
@@ -140,7 +26,7 @@ def paint(
     force_all: bool = False,
     exact: bool = False,
     lists_may_differ: bool = False,
-    facts: Facts = _NO_FACTS,
+    facts: Facts = NO_FACTS,
     refine: Sequence[Callable[[Painting], None]] = (),
 ) -> Painting:
     """Run all phases.
@@ -262,9 +148,9 @@ def forbid_downstream_of_deny(painting: Painting) -> None:
     inside = _with_shadows(graph, sensitive, shadows=False)
     for vertex in upstream:
         inside[vertex] = 1
-    for vertex in np.flatnonzero(_bits(painting.deny, graph.count)).tolist():
+    for vertex in np.flatnonzero(painting.denied()).tolist():
         inside[vertex] = 0
-    roots = np.flatnonzero((color == DENY) & ~_bits(painting.deny, graph.count)).tolist()
+    roots = np.flatnonzero((color == DENY) & ~painting.denied()).tolist()
     for vertex in roots:
         inside[vertex] = 0
     painting.forbid((vertex for vertex in roots if vertex in painting.facts.hazards), Reason.HAZARD)
@@ -457,16 +343,11 @@ def paint_constants(painting: Painting) -> None:
             painting.paint((vertex,), Reason.CONSTANT, {vertex: readers[0]})
 
 
-def _bits(facts: bytearray, count: int) -> Array:
-    """View the first ``count`` bytes as booleans (shares memory)."""
-    return np.frombuffer(facts, dtype=bool, count=count)
-
-
 def _changeable(painting: Painting) -> Array:
     """Float32 vertices of processed nodes whose kernels take the low dtype and that nothing denied."""
     graph = painting.typegraph
     facts = graph.processed & graph.is_float & graph.able
-    return facts.astype(bool) & ~_bits(painting.deny, graph.count)
+    return facts.astype(bool) & ~painting.denied()
 
 
 def _with_shadows(graph: TypeGraph, vertices: Array, *, shadows: bool = True) -> bytearray:

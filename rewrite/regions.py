@@ -6,7 +6,7 @@ import dataclasses
 from ..graph.graph import Node
 from ..graph.schemas.ampgraph import is_op
 from .clusters import DisjointSets
-from .paint import Painting, Reason
+from .painting import Painting, Reason
 from .typegraph import CONSTANTS
 
 #: Ops that compute nothing with floats: they connect no regions.

@@ -10,9 +10,10 @@ from ..graph.errors import GraphError, did_you_mean
 from ..graph.graph import Graph, Node, Value
 from ..graph.schemas.ampgraph import is_op
 from ..lists import OpLists
+from . import model_report
 from .casts import Applied
 from .explain import Explainer, Explanation
-from .paint import Painting
+from .painting import Painting
 from .policy import Policy
 from .regions import float_nodes
 from .typegraph import CONSTANTS
@@ -203,9 +204,7 @@ class RewriteReport:
     def _summary(self) -> Iterator[str]:
         yield f"policy    {self.policy}"
         if self.is_onnx:
-            from .model_report import lines
-
-            yield from lines(self)
+            yield from model_report.lines(self)
             return
         rows = self.by_op()
         low, kept = sum(row[1] for row in rows), sum(row[2] for row in rows)
@@ -231,11 +230,9 @@ class RewriteReport:
         upgraded = sum(len(body.upgraded) for body in self.bodies)
         if upgraded:
             yield f"upgraded  {upgraded} FusedBatchNorm ops to versions that keep their statistics in float32"
-        from .model_report import size
-
         saved, known, unknown = self.bytes_saved()
         if known > unknown:
-            what = f"memory    {size(abs(saved))} {'less' if saved >= 0 else 'more'} for all results of a run, casts included"
+            what = f"memory    {model_report.size(abs(saved))} {'less' if saved >= 0 else 'more'} for all results of a run, casts included"
             yield what + (f" ({unknown} of {known + unknown} sizes unknown)" if unknown else "")
         if low and kept:
             yield f"types     {low} {self.target}, {kept} still float32"
@@ -258,8 +255,6 @@ class RewriteReport:
 
     def json(self) -> dict[str, Any]:
         """Return everything, every explanation included, as plain JSON data."""
-        from .model_report import facts
-
         saved, known, unknown = self.bytes_saved()
         return {
             "policy": str(self.policy),
@@ -272,7 +267,7 @@ class RewriteReport:
             "bytes_saved": saved if known else None,
             "values_of_known_size": known,
             "values_of_unknown_size": unknown,
-            **(facts(self) if self.is_onnx else {}),
+            **(model_report.facts(self) if self.is_onnx else {}),
             "notes": self.notes,
             "bodies": [
                 {

@@ -1,21 +1,22 @@
 """Large constants that are also read by ops which would not be low by themselves: stored once, in the low dtype."""
 
-from ..graph.dtypes import DType
 from .constants import constant_of
 from .typegraph import CLEAR, UNLISTED, TypeGraph
 from .view import Stats
 
 _READERS = ("Gather", "GatherElements", "GatherND", "com.microsoft:TorchEmbedding")
 #: Smaller tables are not worth a cast behind them.
-_LEAST_BYTES = 1 << 14
+_LEAST_BYTES = 1 << 12
 #: The squares of numbers up to this fit into every low dtype.
 _LARGEST_ROOT = 200.0
 
 
-def find_tables(typegraph: TypeGraph, low: DType) -> list[int]:
+def find_tables(typegraph: TypeGraph) -> list[int]:
     """Return the vertices of nodes that read a large constant and may do so in the low dtype.
 
-    These are look-ups in embedding tables, and squares of weights (of a penalty on them) whose range is known.
+    1. Look-ups in embedding tables.
+    2. Squares of weights (of a penalty on them) whose range is known. Their color in the type graph becomes that of the
+       ClearList, whatever list the op is on.
     """
     found = []
     for i in typegraph.with_op(*_READERS, "Pow", "Mul"):
@@ -26,7 +27,7 @@ def find_tables(typegraph: TypeGraph, low: DType) -> list[int]:
         vertex = typegraph.operand(i, 0)
         if not typegraph.able[vertex] or not typegraph.is_float[vertex] or not typegraph.processed[vertex]:
             continue
-        if node.op_type == "Mul" or node.op_type == "Pow":
+        if node.op_type in ("Mul", "Pow"):
             power = constant_of(node.inputs[1]) if node.op_type == "Pow" else None
             squares = node.inputs[1] is node.inputs[0] or (power is not None and power.size == 1 and power.array().item() == 2)
             if typegraph.color[vertex] != UNLISTED and squares and Stats(table).largest < _LARGEST_ROOT:

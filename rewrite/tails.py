@@ -6,21 +6,22 @@ their weights are next to nothing of the model's: the heads of many convolutiona
 
 from ..graph.dtypes import float32
 from .constants import constant_of, is_constant
-from .paint import Painting, Reason
+from .painting import Painting, Reason
 from .typegraph import ALLOW, CLEAR, GRAY, TypeGraph
 from .view import LINEAR
 
 _MOST_STEPS = 16
-#: The part of a model's weights that linear ops at its end may have.
+#: The part of a model's weights that linear ops at its end may have, and how many low ones there must be in all.
 _WEIGHTS = 0.005
+_LEAST_LINEAR = 8
 
 
 def free_tails(painting: Painting) -> None:
     """Take back the low ops at the end of a model of which each has one low operand, which nothing else reads."""
     graph = painting.typegraph
     tied = {vertex for tie in painting.facts.ties for vertex in tie.members}
-    number = {node: i for i, node in enumerate(graph.nodes)}
-    budget = _WEIGHTS * _weights(graph)
+    linear = sum(painting.allow[graph.vertex(graph.nodes[i].outputs[0])] for i in graph.with_op(*LINEAR))
+    budget = _WEIGHTS * _weights(graph) if linear >= _LEAST_LINEAR else -1.0
     for i, (part, position) in enumerate(graph.results):
         end = graph.result_vertex(i)
         if graph.processed[end]:
@@ -32,7 +33,7 @@ def free_tails(painting: Painting) -> None:
             vertex, node = graph.vertex(value), value.producer
             if not painting.allow[vertex] or vertex in tied or len(node.outputs) > 1 or set(graph.successors(vertex)) != {reader}:
                 break
-            slots = [s for s, v in enumerate(node.inputs) if v is not None and graph.operand(number[node], s) == vertex]
+            slots = [s for s, v in enumerate(node.inputs) if v is not None and graph.operand(graph.owner[vertex], s) == vertex]
             floats = [v for s in slots if (v := node.inputs[s]) is not None and v.dtype is float32]
             low = [v for v in floats if not is_constant(v.producer)]
             if len(low) != 1 or value.shape.dims is None:

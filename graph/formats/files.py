@@ -92,7 +92,8 @@ def save(
             too, if the graph came from one.
         format: One of :data:`FORMATS`, whatever the suffix says.
         overwrite: Whether something may be replaced; None replaces files but no folders.
-        external_data: For ONNX, whether constants go to a data file beside the model; None does so for those over 2 GB.
+        external_data: For ONNX, whether constants go to a data file beside the model; None does so for those over 2 GB,
+            and for those over 64 MiB that had a data file when they were loaded.
 
     Raises:
         FormatError: If the format cannot hold the graph, the suffix is unknown or the target cannot be written.

@@ -39,9 +39,10 @@ class GraphMeta:
         infos: The other ``ValueInfoProto``, in the file's order.
         dangling: Names among ``infos`` that no value has.
         initializers: Name -> place among the file's initializers.
+        external: Whether constants of the model lie in data files.
     """
 
-    __slots__ = ("dangling", "infos", "initializers", "inputs", "model", "outputs", "template")
+    __slots__ = ("dangling", "external", "infos", "initializers", "inputs", "model", "outputs", "template")
 
     def __init__(
         self,
@@ -54,6 +55,7 @@ class GraphMeta:
         dangling: frozenset[str] = frozenset(),
         initializers: Mapping[str, int] = _NONE,
     ) -> None:
+        self.external = False
         self.model = model
         self.template = template
         self.inputs = inputs

@@ -44,6 +44,7 @@ def read_message(model: Any, folder: Folder) -> Graph:
             reader.read_function(function)
         graph = reader.read_graph(proto, None, Graph(proto.name, reader.functions, opsets=opsets))
         graph.meta.model = model
+        graph.meta.external = folder.is_used
         if model.ir_version:
             graph.attributes["ir_version"] = model.ir_version
         Typing(graph, reader.given, reader.declared, reader.functions).run()

@@ -16,11 +16,14 @@ from ..errors import FormatError
 from ..graph import Graph
 from ..types import Tensor
 from .onnx import MAX_BYTES, parse, write_model
+from .onnx_meta import GraphMeta
 from .onnx_tensor import External, tensor_bytes, write_head, write_tensor
 from .onnx_write import initializers_of, write_message
 
 #: Models whose constants take more bytes get a data file: what protobuf can hold, less room for all else.
 MAX_INSIDE = MAX_BYTES - 2**27
+#: The same for models that had a data file when they were loaded: a large one is never put together in memory.
+MAX_APART = 1 << 26
 #: Smaller constants stay inside the model.
 MIN_OUTSIDE = 1024
 #: Constants in a data file begin at multiples of this, those of at least a page at multiples of a page, to be mapped.
@@ -35,7 +38,7 @@ def save_model(graph: Graph, path: Path, *, external_data: bool | None = None) -
         graph: The graph.
         path: The file.
         external_data: Whether constants of :data:`MIN_OUTSIDE` bytes or more go to a data file; None does so when the model
-            would not fit into one file.
+            would not fit into one file, or had a data file and is not small.
 
     Raises:
         FormatError, GraphError: If ONNX cannot hold the graph, or it does not fit into one file but must.
@@ -43,7 +46,8 @@ def save_model(graph: Graph, path: Path, *, external_data: bool | None = None) -
     """
     target = Path(os.path.realpath(path))
     if external_data is None:
-        external_data = sum(tensor.nbytes for tensor in initializers_of(graph)) > MAX_INSIDE
+        limit = MAX_APART if isinstance(graph.meta, GraphMeta) and graph.meta.external else MAX_INSIDE
+        external_data = sum(tensor.nbytes for tensor in initializers_of(graph)) > limit
     if not target.exists() or target.is_file():
         tidy(target)
     elif external_data:

@@ -4,7 +4,6 @@ Inference reads a skeleton of the model: the weights keep their shapes, but only
 of any size is a small message.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 from ..errors import FormatError, GraphError
@@ -16,6 +15,8 @@ from .onnx_write import write_message
 
 #: Longer tensors are weights, not shapes or axes.
 _MOST_ELEMENTS = 1024
+#: With more nodes, calls expanded, inference would take minutes, and cannot be interrupted.
+_MOST_NODES = 1_000_000
 
 
 def correct_outputs(graph: Graph) -> None:
@@ -55,11 +56,32 @@ def infer_shapes(graph: Graph) -> list[Value]:
 def _infer(graph: Graph, skeleton: Any) -> bytes:
     from onnx.onnx_cpp2py_export import shape_inference
 
+    if _expanded(graph) > _MOST_NODES:
+        raise GraphError(f"The functions of graph {graph.name!r} call each other too often to infer shapes through them.")
     try:
         found: bytes = shape_inference.infer_shapes(skeleton.SerializeToString(), False, False, True)
-    except (RuntimeError, ValueError) as error:  # its InferenceError is a RuntimeError
+    except (RuntimeError, ValueError, shape_inference.InferenceError) as error:
         raise GraphError(f"The shapes of graph {graph.name!r} do not fit together: {str(error)[:500]}") from error
     return found
+
+
+def _expanded(graph: Graph) -> int:
+    """Return how many nodes a model has once every call is replaced by its function: inference looks at them all."""
+    sizes: dict[int, int] = {}
+    stack = [graph]
+    while stack:
+        part = stack[-1]
+        if len(stack) > _MOST_NODES:
+            raise GraphError(f"The functions of graph {graph.name!r} call each other in a circle.")
+        called = [body for _, _, body in part.bodies()]
+        called += [f for n in part.nodes if n.domain and (f := graph.functions.get(f"{n.domain}:{n.op_type}")) is not None]
+        waiting = [other for other in called if id(other) not in sizes]
+        if waiting:
+            stack.extend(waiting)
+            continue
+        sizes[id(part)] = len(part) + sum(sizes[id(other)] for other in called)
+        stack.pop()
+    return sizes[id(graph)]
 
 
 def _write_skeleton(tensor: Tensor, proto: Any) -> None:
@@ -86,7 +108,7 @@ def _take(graph: Graph, proto: Any, refined: list[Value]) -> None:
         if known is None or (len(known) == len(shape.dims) and _refines(known, shape.dims)):
             value.shape = shape
             refined.append(value)
-    bodies = {(label, name): body for node, name, body in graph.bodies() for label in _labels(node)}
+    bodies = {(value.name, name): body for node, name, body in graph.bodies() for value in node.outputs}
     for node in proto.node:
         for attribute in node.attribute:
             if attribute.HasField("g"):
@@ -94,11 +116,6 @@ def _take(graph: Graph, proto: Any, refined: list[Value]) -> None:
                     if (label, attribute.name) in bodies:
                         _take(bodies[label, attribute.name], attribute.g, refined)
                         break
-
-
-def _labels(node: Any) -> Iterator[str]:
-    for value in node.outputs:
-        yield value.name
 
 
 def _refines(old: tuple[Any, ...], new: tuple[Any, ...]) -> bool:

@@ -55,6 +55,11 @@ class Folder:
         self.path = path
         self._files: dict[str, mmap.mmap | bytes] = {}
 
+    @property
+    def is_used(self) -> bool:
+        """Whether a data file was asked for."""
+        return bool(self._files)
+
     def data(self, location: str) -> "mmap.mmap | bytes":
         """Return the bytes of a data file, mapped into memory.
 

@@ -101,6 +101,8 @@ def _decode(proto: Any, dtype: DType, shape: tuple[int, ...]) -> "np.ndarray[Any
             raise GraphError(f"{where} needs {size * numpy_dtype.itemsize} bytes but stores {len(content)}.")
         return np.frombuffer(content, numpy_dtype).reshape(shape)
     values = _values(proto, dtype)[:size]  # TensorFlow, too, overlooks what is too much
+    if len(values) == size == 1:
+        return values.reshape(shape)
     if len(values) < 2 and size:
         empty: Any = b"" if dtype.kind == "string" else 0
         return np.broadcast_to(values.reshape(()) if len(values) else np.full((), empty, numpy_dtype), shape)

@@ -110,9 +110,7 @@ CASES = {
     "factor": Case(
         "scale", "y", "h = MatMul(x, w)  y = Mul(h, k)", "multiplies by 'k', 20000", weights=k(20000), feeds={"x": X * 10}
     ),
-    "quotient": Case(
-        "scale", "h y", "h = MatMul(x, w)  y = Div(h, k)", "divides by 'k', 20000", weights=k(20000), feeds={"x": X * 100_000}
-    ),
+    "quotient": Case("scale", "y", "h = MatMul(x, w)  y = Div(h, k)", "divides by 'k', 20000", weights=k(20000), naive=False),
     "ones": Case(
         "gain",
         "z y",
@@ -382,12 +380,7 @@ def test_every_kind_has_its_tests() -> None:
     assert {case.code for case in CASES.values()} == set(NEAR_MISSES) == set(KINDS)
 
 
-def _cases(dtypes: tuple[str, ...]) -> list[str]:
-    """Return the names of the cases with one of these dtypes."""
-    return [name for name, case in CASES.items() if case.dtype in dtypes]
-
-
-@pytest.mark.parametrize("name", _cases(("float16", "bfloat16")))
+@pytest.mark.parametrize("name", CASES)
 def test_a_hazard_is_found_and_named(name: str) -> None:
     case = CASES[name]
     result, after = rewrite(case.model(), dtype=case.dtype, preset=case.preset)
@@ -401,7 +394,7 @@ def test_a_hazard_is_found_and_named(name: str) -> None:
     assert f"{case.code} {len(found[case.code])}" in str(result.report)
 
 
-@pytest.mark.parametrize("name", _cases(("float16",)))
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.dtype == "float16"])
 def test_what_the_model_computes_stays_right(name: str) -> None:
     case = CASES[name]
     proto = case.model()

@@ -83,3 +83,9 @@ def test_sizes_as_text() -> None:
 def test_the_documentation_has_every_kind_of_hazard() -> None:
     page = (Path(__file__).parents[2] / "docs" / "onnx.md").read_text(encoding="utf-8")
     assert dict(re.findall(r"^\| `([\w-]+)` \| (.*) \|$", page.split("## Hazards")[1], re.MULTILINE)) == KINDS
+
+
+def test_inputs_that_become_low_are_no_stored_constants() -> None:
+    report = ag.auto_mixed_precision(ag.parse_graph(TEXT), keep_io=False).report
+    assert report.bodies[0].graph.inputs[0].dtype is ag.find_dtype("float16")
+    assert report.json()["constants_stored"] == 1

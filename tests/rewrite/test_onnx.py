@@ -497,6 +497,9 @@ def test_bfloat16_raises_the_opset_as_far_as_it_must() -> None:
         assert bool(result.report.notes) == (opset != wanted)
         assert dtypes(after)["w"] == "bf16"
     assert rewrite(model(CONV, opset=11, weights=weights))[1].opset_import[0].version == 11
+    result, after = rewrite(model(CONV, opset=11, weights=weights), dtype="bf16", nodes=(".*=none",))
+    assert after.opset_import[0].version == 11  # nothing else changes, so nothing is raised
+    assert not any("raised" in note for note in result.report.notes)
 
 
 # ---- names ----------------------------------------------------------------------------------------------------------

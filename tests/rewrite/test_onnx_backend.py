@@ -1,6 +1,5 @@
 """The models of the standard's backend suite survive the rewrite, also when it is forced: a share of them, or all in ``make nightly``."""
 
-import re
 from typing import Any
 
 import pytest
@@ -13,13 +12,6 @@ from .backend_models import backend_models
 from .onnx_text import signature
 
 SHARE = 200
-#: What is wrong with models where all their ops are forced onto the AllowList: pattern of names -> what the fault says.
-KNOWN = {
-    r"layer_normalization.*bfloat16 False forced": "elem type differs",
-    r"identity_(opt|sequence), bfloat16 False forced": "unsupported type",
-    r"if_opt, float16 False forced": "elem type differs",
-    r"(softmax|mvn).*_expanded.*forced": "rewritten twice",
-}
 
 
 def problem(proto: ModelProto) -> str:
@@ -69,9 +61,7 @@ def run(models: dict[str, ModelProto], *, some: bool) -> None:
         for kind, policy in policies(proto, index if some else -1).items():
             if found := faults(proto, **policy):
                 wrong[f"{name}, {kind}"] = found
-    known = {name: pattern for name in wrong for pattern in KNOWN if re.search(pattern, name) and KNOWN[pattern] in wrong[name]}
-    assert {name: fault for name, fault in wrong.items() if name not in known} == {}
-    assert some or set(known.values()) == set(KNOWN), "faults that are gone must leave the list"
+    assert wrong == {}
     assert clean > 0.9 * len(models)
 
 

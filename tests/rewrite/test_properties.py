@@ -10,7 +10,7 @@ from ampgraph.graph.formats.tensorflow import read_graph_def, write_graph_def
 from ampgraph.graph.verify import verify
 from ampgraph.lists import OpLists
 from ampgraph.rewrite import Policy, RewriteResult, auto_mixed_precision
-from ampgraph.rewrite.paint import Reason
+from ampgraph.rewrite.painting import Reason
 from tests.graph.strategies import graphs
 
 POLICIES = {

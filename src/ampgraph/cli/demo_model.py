@@ -98,13 +98,15 @@ class _Builder:
     def op(self, op_type: str, name: str, *inputs: "Value", **attributes: Any) -> "Value":
         return self.graph.add(op_type, inputs, domain="", name=name, attributes=attributes).outputs[0]
 
-    def weight(self, name: str, *shape: int, scale: float | None = None) -> "Value":
-        """Random weights; as large as those of a trained layer, unless ``scale`` says otherwise."""
+    def weight(self, name: str, first: int, *rest: int, scale: float = 0.0) -> "Value":
+        """Random weights of shape ``(first, *rest)``; as large as those of a trained layer, unless ``scale`` says otherwise."""
+        import math
+
         import numpy as np
 
-        inputs = np.prod(shape[1:]) if len(shape) > 2 else shape[0]
-        scale = scale or float(inputs) ** -0.5
-        return self.constant(name, (self.random.standard_normal(shape) * scale).astype(np.float32))
+        inputs = math.prod(rest) if len(rest) > 1 else first
+        size = scale or inputs**-0.5
+        return self.constant(name, (self.random.standard_normal((first, *rest)) * size).astype(np.float32))
 
     def floats(self, name: str, value: float) -> "Value":
         import numpy as np

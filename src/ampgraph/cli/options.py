@@ -56,20 +56,8 @@ _NODE_OPTIONS = (
     click.option("--ignore-performance", is_flag=True, default=None, help="Rewrite for GPUs without tensor cores too."),
 )
 _SETTINGS = (
-    *(
-        "preset",
-        "dtype",
-        "target",
-        "keep_io",
-        "keep_io_name",
-        "preserve",
-        "allow_op",
-        "deny_op",
-        "edit",
-        "allow_node",
-        "deny_node",
-    ),
-    *("float_node", "level", "ignore_performance", "policy_file", "from_env"),
+    *("preset", "dtype", "target", "keep_io", "keep_io_name", "preserve", "allow_op", "deny_op", "edit"),
+    *("allow_node", "deny_node", "float_node", "level", "ignore_performance", "policy_file", "from_env"),
 )
 
 
