@@ -103,8 +103,13 @@ def test_every_float_type_has_a_reason(proto: ModelProto, policy: Policy) -> Non
     graph = read_model(proto)
     report = auto_mixed_precision(graph, policy).report
     explanations = [item for item in report.explain() if item.reason != "undefined"]
-    floats = sum(dtype is float32 for part in graph.all_graphs() for node in part.all_nodes() for dtype in node.types.values())
-    assert len(explanations) == floats
+    nodes = [node for part in graph.all_graphs() for node in part.all_nodes()]
+    floats = Counter([node.label for node in nodes for dtype in node.types.values() if dtype is float32])
+    explained = Counter(item.node for item in explanations)
+    if report.bodies[0].graph.opsets == graph.opsets:
+        assert explained == floats
+    else:  # an op may have more type variables at the version the model was raised to, and take constants instead of attributes
+        assert explained >= floats
     assert all(len(item.why) > 10 for item in explanations)
     assert report.json()["low"] == report.low
     assert str(report) == report.text()
