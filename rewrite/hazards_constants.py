@@ -86,12 +86,15 @@ def _is_ordinary(view: View, stats: Stats) -> bool:
 
 def _constants(view: View) -> Iterator[Node]:
     """Yield the nodes that hold a float32 constant which a float32 op reads, in TensorFlow graphs one that may become low."""
-    for i in view.with_op(*(("Constant",) if view.is_tf else ("Initializer", "Constant", "Input", "ConstantOfShape"))):
+    if view.is_tf:
+        heard = view.heard((ALLOW, GRAY, CLEAR))
+        yield from (view.nodes[i] for i in view.with_op("Constant") if heard[view.graph.first[i]])
+        return
+    for i in view.with_op("Initializer", "Constant", "Input", "ConstantOfShape"):
         node = view.nodes[i]
         if (is_constant(node) or node.op_type == "ConstantOfShape") and node.outputs:
             vertex = view.graph.vertex(node.outputs[0])
-            readers = view.graph.successors(vertex) if view.is_float[vertex] else ()
-            if readers and (not view.is_tf or any(view.color[reader] in (ALLOW, GRAY, CLEAR) for reader in readers)):
+            if view.is_float[vertex] and view.graph.successors(vertex):
                 yield node
 
 
@@ -218,7 +221,7 @@ def _show(number: float) -> str:
 def find_gains(view: View, found: Found) -> None:
     """Follow what filters with equal weights make of an input of about 1: there, and only there, the sums are known."""
     graph = view.graph
-    size = {} if view.is_tf and graph.parts[0].is_function else dict.fromkeys(view.inputs(), 1.0)
+    size = {} if view.is_tf and graph.parts[0].is_function else dict.fromkeys(view.inputs, 1.0)
     if view.low is not float16 or not size or not any(_may_gain(view, node) for node in _constants(view)):
         return
     for i, node in enumerate(view.nodes):
@@ -243,9 +246,10 @@ def _may_gain(view: View, node: Node) -> bool:
     if stats is None or not stats.size or not stats.shape:
         return False
     most = stats.size if len(stats.shape) < 2 else stats.size // min(stats.shape)
+    if stats.largest * most <= 1 or not stats.is_even:
+        return False
     readers = view.graph.successors(view.graph.vertex(node.outputs[0]))
-    weighs = any(view.op(reader) in ("Conv", "Gemm", "MatMul") or _passes_on(view, reader) for reader in readers)
-    return weighs and stats.largest * most > 1 and stats.is_even
+    return any(view.op(reader) in ("Conv", "Gemm", "MatMul") or _passes_on(view, reader) for reader in readers)
 
 
 def _gain(view: View, i: int) -> float | None:

@@ -212,7 +212,7 @@ def find_pass_throughs(view: View, found: Found) -> None:
     def moves(vertex: int) -> bool:  # a constant that a Where or a Max chooses at times is no result
         return is_exact(vertex) and (view.op(vertex) in _MOVES or view.node_of(vertex) < 0)
 
-    inputs = view.inputs() if view.is_tf else [graph.vertex(value) for value in main.inputs]
+    inputs = view.inputs if view.is_tf else [graph.vertex(value) for value in main.inputs]
     both: list[int] = []
     for constant, passes in ((False, is_exact), (True, moves)):
         backward = set(view.walk(ends, passes))
@@ -245,7 +245,7 @@ def find_masks(view: View, found: Found) -> None:
             vertex = graph.operand(i, 3)
             if vertex != graph.operand(i, 0):
                 found.hold(view, [vertex], "mask", "it is an additive mask")
-    starts = [vertex for vertex in view.inputs() if view.is_float[vertex]]
+    starts = [vertex for vertex in view.inputs if view.is_float[vertex]]
     moved = [*starts, *view.walk(starts, lambda v: view.color[v] == CLEAR and not view.is_linear(v), up=False)]
     for start in moved:
         for vertex in graph.successors(start):

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import isfinite
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class Stats:
         self.shape = tensor.shape
         array = tensor.array()
         self.size = array.size
-        if self.size == 1 and np.isfinite(number := abs(float(array.item()))):
+        if self.size == 1 and isfinite(number := abs(float(array.item()))):
             self.largest, self._smallest = number, number or np.inf
             return
         with np.errstate(invalid="ignore"):
@@ -75,7 +76,8 @@ class View:
         graph: The type graph.
         low: The low dtype.
         nodes: Its nodes.
-        ops: The name of each node's op, that of ONNX for an op of TensorFlow that does the same.
+        ops: The name of each node's op, that of ONNX for an op of TensorFlow that does the same; then ``"result"`` for each
+            result of a graph that has a vertex.
         is_tf: Whether it is a TensorFlow graph.
     """
 
@@ -86,7 +88,7 @@ class View:
         self.is_tf = not graph.parts[0].opsets
         same = _TF if self.is_tf else _SAME
         self._names = [same.get(profile.op_type, profile.op_type) for profile in graph.profiles]
-        self.ops = [self._names[number] for number in graph.numbers]
+        self.ops = [self._names[number] for number in graph.numbers] + ["result"] * len(graph.results)
         self.color: Sequence[int] = graph.color.tolist()
         self.is_float: Sequence[int] = graph.is_float.tolist()
         self.stats = functools.cache(lambda node: self._stats(node))
@@ -102,19 +104,28 @@ class View:
 
     def op(self, vertex: int) -> str:
         """Return the op of a vertex's node; ``"result"`` for a result of a graph."""
-        number = self.node_of(vertex)
-        return self.ops[number] if number >= 0 else "result"
+        return self.ops[self.graph.owner[vertex]]
 
     def op_of(self, value: Value) -> str:
         """Return the op that a value comes from."""
         return self.op(self.graph.vertex(value))
 
+    @functools.cached_property
     def inputs(self) -> list[int]:
-        """Return the vertices of what the graph is given when it runs, constants and variables aside."""
+        """The vertices of what the graph is given when it runs, constants and variables aside."""
         part = self.graph.parts[0]
         if self.is_tf and not part.is_function:
             return [self.graph.vertex(self.nodes[i].outputs[0]) for i in self.with_op("Input")]
         return [self.graph.vertex(value) for value in part.inputs if not is_constant(value.producer)]
+
+    def heard(self, colors: Sequence[int]) -> Sequence[bool]:
+        """Return, per vertex, whether it is float32 and a vertex of one of these colors reads it."""
+        graph = self.graph
+        read = graph.sources[(graph.sources >= 0) & np.isin(graph.color, colors)[graph.targets]]
+        found = np.zeros(graph.count, bool)
+        found[read] = graph.is_float[read] != 0
+        heard: list[bool] = found.tolist()
+        return heard
 
     def operand(self, node: int, slot: int) -> Value | None:
         """Return an operand of node number ``node``; None where it is omitted."""

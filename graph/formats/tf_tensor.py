@@ -91,14 +91,14 @@ def _decode(proto: Any, dtype: DType, shape: tuple[int, ...]) -> "np.ndarray[Any
     size = 1
     for dim in shape:
         size *= dim
-    where = f"A constant of dtype {dtype} and shape {list(shape)}"
     if size * numpy_dtype.itemsize > MAX_BYTES:
+        where = _where(dtype, shape)
         raise GraphError(f"{where} would take {size * numpy_dtype.itemsize} bytes, more than the limit of {MAX_BYTES}.")
     if content := proto.tensor_content:
         if dtype.kind == "string":
-            return _decode_strings(content, size, where).reshape(shape)
+            return _decode_strings(content, size, _where(dtype, shape)).reshape(shape)
         if len(content) != size * numpy_dtype.itemsize:
-            raise GraphError(f"{where} needs {size * numpy_dtype.itemsize} bytes but stores {len(content)}.")
+            raise GraphError(f"{_where(dtype, shape)} needs {size * numpy_dtype.itemsize} bytes but stores {len(content)}.")
         return np.frombuffer(content, numpy_dtype).reshape(shape)
     values = _values(proto, dtype)[:size]  # TensorFlow, too, overlooks what is too much
     if len(values) == size == 1:
@@ -107,11 +107,16 @@ def _decode(proto: Any, dtype: DType, shape: tuple[int, ...]) -> "np.ndarray[Any
         empty: Any = b"" if dtype.kind == "string" else 0
         return np.broadcast_to(values.reshape(()) if len(values) else np.full((), empty, numpy_dtype), shape)
     if len(values) < size and size * numpy_dtype.itemsize > MAX_REPEATED:
+        where = _where(dtype, shape)
         raise GraphError(f"{where} stores {len(values)} values only; at most {MAX_REPEATED} bytes are made of so few.")
     result = np.empty(size, numpy_dtype)
     result[: len(values)] = values
     result[len(values) :] = values[-1] if len(values) else 0
     return result.reshape(shape)
+
+
+def _where(dtype: DType, shape: tuple[int, ...]) -> str:
+    return f"A constant of dtype {dtype} and shape {list(shape)}"
 
 
 def _problem(proto: Any, dtype: DType, shape: tuple[int, ...]) -> str:
@@ -132,10 +137,10 @@ def _values(proto: Any, dtype: DType) -> "np.ndarray[Any, Any]":
     numpy_dtype = dtype.numpy
     if dtype.kind == "float" and dtype.bits <= 8:
         return np.frombuffer(proto.float8_val, numpy_dtype)
-    stored = getattr(proto, _FIELDS.get(dtype.name, "int_val"))
+    stored = getattr(proto, _FIELDS.get(dtype.name, "int_val"))[:]  # a list: NumPy is slow at reading protobuf's own
     if dtype.kind == "string":
         strings = np.empty(len(stored), object)
-        strings[:] = list(stored)
+        strings[:] = stored
         return strings
     if dtype.kind == "float" and dtype.bits == 16:  # the bits, as integers
         return np.array(stored, np.int64).astype(np.uint16).view(numpy_dtype)
