@@ -161,16 +161,6 @@ class _Scope:
         """Return the list color of an op. Casts have none: they go with what they connect."""
         return UNLISTED if op_type == "Cast" and not self.exact else CODES[self.lists.list_of(op_type)]
 
-    def hazards(self, typegraph: TypeGraph) -> Facts:
-        """Color what hazards hold in a TensorFlow graph, where the policy looks for them; deny ops act as in Grappler."""
-        if not self.policy.hazards or self.lists.force_all:
-            return Facts()
-        found = find_hazards(typegraph, self.policy, self.lists)
-        hazards = {vertex: hazard for vertex, hazard in found.hazards.items() if typegraph.allowed[vertex]}
-        for vertex, hazard in hazards.items():
-            typegraph.color[vertex] = CODES[hazard.color]
-        return Facts(hazards=hazards)
-
     def functions_of(self, graph: Graph) -> Mapping[str, Graph]:
         """Return the function bodies to rewrite: Grappler's are those the main graph reaches."""
         if not self.exact or not graph.functions:
@@ -263,6 +253,7 @@ def _convert_body(name: str, body: Graph, scope: _Scope, bodies: ListBodies, not
         report.dropped_controls = _drop_redundant_controls(body)
     reasons = scope.frozen(body)
     overrides = scope.overridden(body.all_nodes(), reasons)
+    named = frozenset(overrides)
     placement = scope.placement
     report.frozen = lambda node: reasons.get(node) or placement(node.device)
     placed = {device: bool(placement(device)) for device in {node.device for node in body.all_nodes()}}
@@ -273,7 +264,7 @@ def _convert_body(name: str, body: Graph, scope: _Scope, bodies: ListBodies, not
             overrides.setdefault(i, color)
     results = {(body, i): False for i in range(len(body.outputs))} if body.is_function else {}
     typegraph = TypeGraph([body], scope.low, scope.device_type, scope.color_of, frozen, overrides, results)
-    facts = scope.hazards(typegraph)
+    hazards = {} if scope.lists.force_all else find_hazards(typegraph, scope.policy, scope.lists, named).hazards
     clusters = find_list_clusters(typegraph, bodies if scope.exact else None)
     kept = scope.returned(body)
     report.painting = painting = paint(
@@ -283,7 +274,7 @@ def _convert_body(name: str, body: Graph, scope: _Scope, bodies: ListBodies, not
         force_all=scope.lists.force_all,
         exact=scope.exact,
         lists_may_differ=scope.policy.emulates,
-        facts=facts,
+        facts=Facts(hazards=hazards),
     )
     for i, old in upgrades.items():
         if scope.exact or any(painting.allow[vertex] for vertex in typegraph.vertices_of(i)):

@@ -5,12 +5,12 @@ A rule is a function that looks at a :class:`~ampgraph.rewrite.view.View` and ta
 """
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING
 
 from ..graph.graph import Node
 from ..lists import Color, OpLists
-from .typegraph import ALLOW, TypeGraph
+from .typegraph import ALLOW, CODES, DENY, TypeGraph, op_name
 from .view import View
 
 if TYPE_CHECKING:
@@ -102,17 +102,24 @@ class Found:
                 self.hazards.setdefault(vertex, hazard)
 
 
-def find_hazards(typegraph: TypeGraph, policy: "Policy", lists: OpLists) -> Found:
-    """Apply all rules to an ONNX model, whose shapes are known as far as they can be, or to a TensorFlow graph.
+def find_hazards(typegraph: TypeGraph, policy: "Policy", lists: OpLists, named: Container[int] = ()) -> Found:
+    """Apply all rules and color what they hold, unless the policy does not look for hazards.
 
-    Only those with an op on the AllowList are looked at: nothing changes in the others.
+    Only graphs with an op on the AllowList are looked at: nothing changes in the others. No rule speaks of an op that an edit
+    of the lists names, or of a node that an override names: who names it knows better.
+
+    Args:
+        typegraph: Of an ONNX model, whose shapes are known as far as they can be, or of a TensorFlow graph.
+        policy: What is asked for.
+        lists: The op lists with their edits.
+        named: Numbers of the nodes that an override gives a color.
     """
     from .hazards_constants import CONSTANT_RULES
     from .hazards_norms import NORM_RULES
     from .hazards_paths import PATH_RULES
 
     found = Found()
-    if not (typegraph.color == ALLOW).any():
+    if not policy.hazards or not (typegraph.color == ALLOW).any():
         return found
     view = View(typegraph, policy.low)
     if not view.is_tf:
@@ -120,7 +127,20 @@ def find_hazards(typegraph: TypeGraph, policy: "Policy", lists: OpLists) -> Foun
     found.bounded.update(view.graph.vertex(view.nodes[i].outputs[0]) for i in view.with_op(*BOUNDED))
     for rule in (*NORM_RULES, *PATH_RULES, *CONSTANT_RULES):
         rule(view, found)
+    edited = {edit.op for edit in lists.edits}
+    for vertex, hazard in list(found.hazards.items()):
+        number = view.node_of(vertex)
+        if number in named or (number >= 0 and op_name(view.nodes[number]) in edited) or _changes_nothing(view, vertex, hazard):
+            del found.hazards[vertex]
+        else:
+            typegraph.color[vertex] = CODES[hazard.color]
     return found
+
+
+def _changes_nothing(view: View, vertex: int, hazard: Hazard) -> bool:
+    """Whether a vertex of a TensorFlow graph stays float32 anyway, and what is downstream is in as much danger."""
+    kept = not view.graph.allowed[vertex] or (view.color[vertex] == DENY and hazard.color is None)
+    return view.is_tf and kept
 
 
 def _find_missing_kernels(view: View, found: Found, policy: "Policy", lists: OpLists) -> None:

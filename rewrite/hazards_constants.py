@@ -1,12 +1,9 @@
 """Hazards of constants: too large, too small, epsilons, scale factors, and masks (which are clamped instead)."""
 
-from collections.abc import Iterator
-
 from ..graph.dtypes import bfloat16, float16
 from ..graph.graph import Node
 from .constants import is_constant
 from .hazards import Clamp, Found
-from .typegraph import ALLOW, CLEAR, GRAY
 from .view import Stats, View
 
 # Of each low dtype: the first magnitude that rounds to infinity, the smallest normal number.
@@ -40,6 +37,7 @@ _BOUNDS: dict[str, tuple[int, ...] | None] = {
     "Pad": (2,),
     "com.microsoft:Pad": (2,),
 }
+_PASSING = frozenset(["Identity", "Input", "If", "Loop", "Scan", "Unsqueeze", "Squeeze", "Reshape", "Expand", "Flatten"])
 #: Operands that are added to the result.
 _BIASES = {
     **dict.fromkeys(("Conv", "ConvTranspose", "Gemm", "LayerNormalization", "InstanceNormalization", "GroupNormalization"), (2,)),
@@ -59,13 +57,11 @@ _MASK_ENDS = frozenset(["Softmax", "com.microsoft:BiasSoftmax", "Attention", "co
 def find_bad_constants(view: View, found: Found) -> None:
     """Constants that overflow or vanish, where it matters to the op that reads them."""
     infinite, normal = _LIMITS[view.low]
-    for node in _constants(view):
+    for node in view.constants:
         stats = view.stats(node)
         if stats is None or not stats.largest or _is_ordinary(view, stats):
             continue
-        vertex = view.graph.vertex(node.outputs[0])
-        readers = list(dict.fromkeys(view.walk([vertex], lambda v: True, up=False, past=lambda v: _passes_on(view, v))))
-        readers = [reader for reader in readers if not _passes_on(view, reader)]
+        readers = _readers(view, node)
         if stats.largest >= infinite:
             _overflow(view, found, node, stats, readers)
         else:
@@ -76,6 +72,16 @@ def find_bad_constants(view: View, found: Found) -> None:
                 _scale(view, found, node, stats, reader)
 
 
+def _readers(view: View, node: Node) -> list[int]:
+    """Return the vertices that read a constant, directly or through what hands it on."""
+    vertex = view.graph.vertex(node.outputs[0])
+    direct = view.graph.successors(vertex)
+    if not any(_passes_on(view, reader) for reader in direct):
+        return [reader for reader in dict.fromkeys(direct) if view.is_float[reader]]
+    found = view.walk([vertex], lambda v: True, up=False, past=lambda v: _passes_on(view, v))
+    return [reader for reader in found if not _passes_on(view, reader)]
+
+
 def _is_ordinary(view: View, stats: Stats) -> bool:
     """Whether the elements of a constant are such that none of its readers is in danger."""
     infinite, normal = _LIMITS[view.low]
@@ -84,23 +90,9 @@ def _is_ordinary(view: View, stats: Stats) -> bool:
     return stats.smallest >= normal
 
 
-def _constants(view: View) -> Iterator[Node]:
-    """Yield the nodes that hold a float32 constant which a float32 op reads, in TensorFlow graphs one that may become low."""
-    if view.is_tf:
-        heard = view.heard((ALLOW, GRAY, CLEAR))
-        yield from (view.nodes[i] for i in view.with_op("Constant") if heard[view.graph.first[i]])
-        return
-    for i in view.with_op("Initializer", "Constant", "Input", "ConstantOfShape"):
-        node = view.nodes[i]
-        if (is_constant(node) or node.op_type == "ConstantOfShape") and node.outputs:
-            vertex = view.graph.vertex(node.outputs[0])
-            if view.is_float[vertex] and view.graph.successors(vertex):
-                yield node
-
-
 def _passes_on(view: View, vertex: int) -> bool:
     """Whether a vertex hands a constant on unchanged: identities, borders of bodies, changes of shape."""
-    return view.op(vertex) in ("Identity", "Input", "If", "Loop", "Scan", "Unsqueeze", "Squeeze", "Reshape", "Expand", "Flatten")
+    return view.op(vertex) in _PASSING
 
 
 def _name(node: Node) -> str:
@@ -222,7 +214,7 @@ def find_gains(view: View, found: Found) -> None:
     """Follow what filters with equal weights make of an input of about 1: there, and only there, the sums are known."""
     graph = view.graph
     size = {} if view.is_tf and graph.parts[0].is_function else dict.fromkeys(view.inputs, 1.0)
-    if view.low is not float16 or not size or not any(_may_gain(view, node) for node in _constants(view)):
+    if view.low is not float16 or not size or not any(_may_gain(view, node) for node in view.constants):
         return
     for i, node in enumerate(view.nodes):
         if not node.outputs:

@@ -126,8 +126,7 @@ def _tail(view: View, start: int) -> tuple[list[int], list[int]]:
                 continue
             number = view.node_of(other)
             if view.ops[number] in ("Mul", "Div"):
-                strangers = [value for _, value in view.operands(number) if view.graph.vertex(value) not in way]
-                if strangers:
+                if any(True for _ in view.operands(number, besides=way)):  # something else is scaled
                     ends.append(other)
                     continue
             way.add(other)

@@ -15,7 +15,7 @@ from .borders import Tie, does_nothing, find_ties, is_call, owns_bodies
 from .casts import Applied, apply
 from .cleanup import drop_needless_casts
 from .constants import is_constant, tensor_of
-from .hazards import Found, Hazard, find_hazards
+from .hazards import Hazard, find_hazards
 from .islands import drop_islands
 from .paint import paint
 from .painting import Facts, Painting
@@ -52,14 +52,7 @@ def decide(model: Graph, policy: Policy, lists: OpLists, overrides: Mapping[Node
     frozen = [node in kept or _says_its_type(node) for node in nodes]
     typegraph = TypeGraph(parts, policy.low, "GPU", colors.__getitem__, frozen, special, results)
     ties = find_ties(typegraph)
-    found = find_hazards(typegraph, policy, lists) if policy.hazards else Found()
-    asked = {edit.op for edit in lists.edits}  # who names an op or a node knows better
-    for vertex in list(found.hazards):
-        owner = typegraph.owner[vertex]
-        if owner < len(nodes) and (nodes[owner] in overrides or op_name(nodes[owner]) in asked):
-            del found.hazards[vertex]
-    for vertex, hazard in found.hazards.items():
-        typegraph.color[vertex] = CODES[hazard.color]
+    found = find_hazards(typegraph, policy, lists, {i for i, node in enumerate(nodes) if node in overrides})
     ties = [dataclasses.replace(tie, fixed=_held(tie, found.hazards)) for tie in ties]
     tables = find_tables(typegraph)
     facts = Facts(ties=ties, hazards=found.hazards, bounded=found.bounded, tables=tables, clamps=found.clamps)

@@ -258,11 +258,15 @@ class TypeGraph:
 
     def with_op(self, *op_types: str) -> list[int]:
         """Return the numbers of the nodes with one of these ops, in order."""
-        return self.with_profile([profile.op_type in op_types for profile in self.profiles])
+        return self.with_profile([i for i, profile in enumerate(self.profiles) if profile.op_type in op_types])
 
-    def with_profile(self, matching: Sequence[bool]) -> list[int]:
-        """Return the numbers of the nodes whose profile ``matching`` is true of, in order."""
-        return np.flatnonzero(np.array(matching, bool)[self._profile]).tolist() if any(matching) else []
+    def with_profile(self, numbers: Sequence[int]) -> list[int]:
+        """Return the numbers of the nodes that have one of these :attr:`profiles`, in order."""
+        if not numbers:
+            return []
+        matching = np.zeros(len(self.profiles), bool)
+        matching[numbers] = True
+        return np.flatnonzero(matching[self._profile]).tolist()
 
     def quantized(self) -> Array:
         """Return, per vertex, whether its node has a quantized type."""

@@ -1,7 +1,7 @@
 """Looking at a painted graph by values: what hazard rules ask about operands, constants, readers and ways through the graph."""
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from math import isfinite
 
 import numpy as np
@@ -11,7 +11,7 @@ from ..graph.graph import Node, Value
 from ..graph.types import Dim, Shape, Tensor
 from .constants import constant_of, is_constant, tensor_of
 from .tf_names import NAMES as _TF
-from .typegraph import ALLOW, TypeGraph
+from .typegraph import ALLOW, CLEAR, GRAY, TypeGraph
 
 #: Names of the standard that onnxruntime and TensorFlow call otherwise.
 _SAME = {
@@ -25,6 +25,10 @@ _SAME = {
 
 #: Ops that multiply by weights and add up.
 LINEAR = frozenset(["MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum"])
+
+
+#: By color: whether an op of a TensorFlow graph may become low. (Those of ONNX models go with their constants, too.)
+_MAY_BE_LOW = np.isin(np.arange(5), (ALLOW, GRAY, CLEAR))
 
 
 class Stats:
@@ -87,15 +91,18 @@ class View:
         self.nodes = graph.nodes
         self.is_tf = not graph.parts[0].opsets
         same = _TF if self.is_tf else _SAME
-        self._names = [same.get(profile.op_type, profile.op_type) for profile in graph.profiles]
-        self.ops = [self._names[number] for number in graph.numbers] + ["result"] * len(graph.results)
+        names = [same.get(profile.op_type, profile.op_type) for profile in graph.profiles]
+        self.ops = [names[number] for number in graph.numbers] + ["result"] * len(graph.results)
+        self._profiles: dict[str, list[int]] = {}
+        for number, name in enumerate(names):
+            self._profiles.setdefault(name, []).append(number)
         self.color: Sequence[int] = graph.color.tolist()
         self.is_float: Sequence[int] = graph.is_float.tolist()
         self.stats = functools.cache(lambda node: self._stats(node))
 
-    def with_op(self, *ops: str) -> Iterator[int]:
-        """Yield the numbers of the nodes with one of these ops."""
-        return iter(self.graph.with_profile([name in ops for name in self._names]))
+    def with_op(self, *ops: str) -> list[int]:
+        """Return the numbers of the nodes with one of these ops, in order."""
+        return self.graph.with_profile([number for op in ops for number in self._profiles.get(op, ())])
 
     def node_of(self, vertex: int) -> int:
         """Return the number of the node a vertex belongs to, or -1 for a result of a graph."""
@@ -118,14 +125,19 @@ class View:
             return [self.graph.vertex(self.nodes[i].outputs[0]) for i in self.with_op("Input")]
         return [self.graph.vertex(value) for value in part.inputs if not is_constant(value.producer)]
 
-    def heard(self, colors: Sequence[int]) -> Sequence[bool]:
-        """Return, per vertex, whether it is float32 and a vertex of one of these colors reads it."""
+    @functools.cached_property
+    def constants(self) -> list[Node]:
+        """The nodes that hold a float32 constant which an op reads, in TensorFlow graphs an op that may become low."""
         graph = self.graph
-        read = graph.sources[(graph.sources >= 0) & np.isin(graph.color, colors)[graph.targets]]
-        found = np.zeros(graph.count, bool)
-        found[read] = graph.is_float[read] != 0
-        heard: list[bool] = found.tolist()
-        return heard
+        if self.is_tf:
+            read = graph.sources[(graph.sources >= 0) & _MAY_BE_LOW[graph.color[graph.targets]]]
+            heard = np.zeros(graph.count, bool)
+            heard[read] = graph.is_float[read] != 0
+            numbers = np.array(self.with_op("Constant"), np.int64)
+            return [self.nodes[i] for i in numbers[heard[np.array(graph.first)[numbers]]].tolist()]
+        nodes = (self.nodes[i] for i in self.with_op("Initializer", "Constant", "Input", "ConstantOfShape"))
+        held = (node for node in nodes if node.outputs and (is_constant(node) or node.op_type == "ConstantOfShape"))
+        return [node for node in held if self.is_float[v := graph.vertex(node.outputs[0])] and graph.successors(v)]
 
     def operand(self, node: int, slot: int) -> Value | None:
         """Return an operand of node number ``node``; None where it is omitted."""
@@ -174,12 +186,15 @@ class View:
         tensor = self.constant(value)
         return float(tensor.array().reshape(-1)[0]) if tensor is not None and tensor.size == 1 else None
 
-    def operands(self, node: int) -> Iterator[tuple[int, Value]]:
-        """Yield (slot, value) of the float operands of a node that are given and no constants or variables."""
+    def operands(self, node: int, besides: Container[int] = ()) -> Iterator[tuple[int, Value]]:
+        """Yield (slot, value) of the float operands of a node that are given and no constants or variables.
+
+        ``besides``: vertices whose values are passed over.
+        """
         for slot, value in enumerate(self.nodes[node].inputs):
-            if value is not None and self.is_float[self.graph.operand(node, slot)] and self.constant(value) is None:
-                source = self.source(value) if self.is_tf else None
-                if source is None or self.op_of(source) != "Variable":
+            if value is not None and self.graph.vertex(value) not in besides and self.is_float[self.graph.operand(node, slot)]:
+                source = self.source(value)
+                if constant_of(source) is None and not (self.is_tf and source is not None and self.op_of(source) == "Variable"):
                     yield slot, value
 
     def walk(
@@ -200,13 +215,15 @@ class View:
             past: Whether to go on from a vertex that was entered; always when None.
             most: How many vertices to enter at most.
         """
-        step = self.graph.predecessors if up else self.graph.successors
+        graph, is_float = self.graph, self.is_float
+        first, edges = (graph.in_first, graph.in_edges) if up else (graph.out_first, graph.out_edges)
         seen = set(starts)
         stack = list(seen)
         found: list[int] = []
         while stack and (most is None or len(found) < most):
-            for other in step(stack.pop()):
-                if other not in seen and self.is_float[other] and enter(other):
+            vertex = stack.pop()
+            for other in edges[first[vertex] : first[vertex + 1]]:
+                if other not in seen and is_float[other] and enter(other):
                     seen.add(other)
                     found.append(other)
                     if past is None or past(other):

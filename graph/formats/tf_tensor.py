@@ -7,7 +7,7 @@ of which the last one repeats until the shape is full.
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..dtypes import BY_TF, DType
+from ..dtypes import BY_TF, DType, float32
 from ..errors import FormatError, GraphError
 from ..types import Tensor, splat_of
 from .proto import message
@@ -87,6 +87,8 @@ def new_tensor_proto(tensor: Tensor) -> Any:
 def _decode(proto: Any, dtype: DType, shape: tuple[int, ...]) -> "np.ndarray[Any, Any]":
     import numpy as np
 
+    if not shape and dtype is float32 and len(proto.float_val) == 1 and not proto.tensor_content:
+        return np.array(proto.float_val[0], np.float32)  # what most constants are
     numpy_dtype = dtype.numpy
     size = 1
     for dim in shape:
