@@ -27,6 +27,7 @@ from .cleanup import drop_needless_casts
 from .clusters import ListBodies, find_list_clusters
 from .constants import is_constant
 from .emulate import emulate
+from .fold import fold_large_constants
 from .onnx import carry_out, decide, live_graphs
 from .opset import raise_as_needed
 from .paint import paint
@@ -302,7 +303,11 @@ def _convert_model(model: Graph, scope: _Scope, notes: list[str]) -> BodyReport:
     report = BodyReport("", model)
     given = dict(model.opsets)
     raised = raise_as_needed(model, scope.low, scope.lists)
-    nodes = [node for part in live_graphs(model) for node in part.all_nodes()]
+    parts = live_graphs(model)
+    if scope.policy.hazards:
+        for part in parts:
+            fold_large_constants(part, scope.low)
+    nodes = [node for part in parts for node in part.all_nodes()]
     if any(value.shape.dims is None for node in nodes for value in node.outputs):
         with contextlib.suppress(GraphError):  # hazards that depend on lengths are then not found
             infer_shapes(model)
