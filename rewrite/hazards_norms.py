@@ -61,6 +61,8 @@ def find_normalizations(view: View, found: Found) -> None:
             spreads=True,
         )
         found.bounded.update(ends)
+        if view.is_tf:  # whose normalizations no runtime takes for one op
+            continue
         centered = [view.operand(view.node_of(member), 0) for member in members if view.op(member) == "Sub"]
         fitting = [affine for affine in affines if affine and _fits(view, affine)]
         found.affines += [(view.graph.vertex(value), affine) for value in centered if value is not None for affine in fitting]

@@ -87,8 +87,9 @@ def new_tensor_proto(tensor: Tensor) -> Any:
 def _decode(proto: Any, dtype: DType, shape: tuple[int, ...]) -> "np.ndarray[Any, Any]":
     import numpy as np
 
-    if not shape and dtype is float32 and len(proto.float_val) == 1 and not proto.tensor_content:
-        return np.array(proto.float_val[0], np.float32)  # what most constants are
+    if not shape and dtype is float32 and not proto.tensor_content:  # most constants
+        numbers = proto.float_val[:1]
+        return np.array(numbers[0] if numbers else 0, np.float32)
     numpy_dtype = dtype.numpy
     size = 1
     for dim in shape:

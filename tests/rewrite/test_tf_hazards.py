@@ -56,6 +56,20 @@ CASES = {
         + "z: f32 = tf.Softmax<T=f32>(%s)",
         "'k' holds 1e+09, too large",
     ),
+    "lowest": Case(
+        "constant-overflow",
+        "s z",
+        "k: f32[64] = tf.Const<dtype=f32>() {value=dense<f32[64], splat -3.4028235e+38>}; s: f32 = tf.AddV2<T=f32>(%h, %k); "
+        + "z: f32 = tf.Softmax<T=f32>(%s)",
+        "'k' holds 3.40282e+38, too large",
+    ),
+    "selected": Case(
+        "constant-overflow",
+        "s z",
+        k(-1e9)
+        + "b: bool = tf.Greater<T=f32>(%h, %x); s: f32 = tf.SelectV2<T=f32>(%b, %h, %k); z: f32 = tf.Softmax<T=f32>(%s)",
+        "'k' holds 1e+09, too large",
+    ),
     "filled": Case(
         "constant-overflow",
         "z end",
@@ -87,6 +101,22 @@ CASES = {
         "r: f32 = tf.Rsqrt<T=f32>(%v); z: f32 = tf.Mul<T=f32>(%h, %r)",
         "the squares summed in 'v'",
     ),
+    "rms": Case(
+        "normalization",
+        "d z",
+        k(1e-3)
+        + "d: f32 = tf.Mul<T=f32>(%h, %h); v: f32 = tf.Mean<T=f32, Tidx=i32>(%d, %axis) {keep_dims=true}; "
+        + "e: f32 = tf.AddV2<T=f32>(%v, %k); r: f32 = tf.Rsqrt<T=f32>(%e); z: f32 = tf.Mul<T=f32>(%h, %r)",
+        "the squares summed in 'v'",
+    ),
+    "long-mean": Case(
+        "long-reduction",
+        "m",
+        "n: i32 = tf.Const<dtype=i32>() {value=dense<i32[4], [8, 8, 8, 1]>}; q: f32 = tf.Reshape<T=f32, Tshape=i32>(%h, %n); "
+        'm: f32 = tf.AvgPool<T=f32>(%q) {ksize=[1, 65, 65, 1], padding="SAME", strides=[1, 1, 1, 1]}; '
+        "o: i32 = tf.Const<dtype=i32>() {value=dense<i32[2], [8, 64]>}; z: f32 = tf.Reshape<T=f32, Tshape=i32>(%m, %o)",
+        "it is the mean of 4225 elements",
+    ),
     "softmax": Case(
         "softmax-by-hand",
         "",
@@ -99,6 +129,30 @@ CASES = {
         "c l",
         k(1.0) + "c: f32 = tf.AddV2<T=f32>(%h, %k); l: f32 = tf.Log<T=f32>(%c); z: f32 = tf.Relu<T=f32>(%l)",
         "it leads to the logarithm 'l'",
+    ),
+    "softmax-log": Case(
+        "logarithm",
+        "p l",
+        "p: f32 = tf.Softmax<T=f32>(%h); l: f32 = tf.Log<T=f32>(%p); z: f32 = tf.Relu<T=f32>(%l)",
+        "it leads to the logarithm 'l'",
+    ),
+    "log-softmax": Case(
+        "logarithm", "z", "z: f32 = tf.LogSoftmax<T=f32>(%h)", "it is the logarithm of probabilities"
+    ),
+    "spectrogram": Case(
+        "logarithm",
+        "h f l",
+        k(1e-3) + "s: f32 = tf.Square<T=f32>(%h); f: f32 = tf.MatMul<T=f32>(%s, %w); e: f32 = tf.Maximum<T=f32>(%f, %k); "
+        "l: f32 = tf.Log<T=f32>(%e); z: f32 = tf.Relu<T=f32>(%l)",
+        "it leads to the logarithm 'l'",
+    ),
+    "angle": Case(
+        "phase",
+        "a",
+        "t: f32[8,1] = tf.Placeholder<dtype=f32>() {shape=shape[8,1]}; "
+        "f: f32[1,64] = tf.Const<dtype=f32>() {value=dense<f32[1,64], splat 0.5>}; a: f32[8,64] = tf.MatMul<T=f32>(%t, %f); "
+        "c: f32 = tf.Cos<T=f32>(%a); z: f32 = tf.Mul<T=f32>(%h, %c)",
+        "it leads to Cos 'c'",
     ),
     "phase": Case(
         "phase",
@@ -206,6 +260,15 @@ def test_equal_weights_grow() -> None:
     assert low_of(auto_mixed_precision(parse_graph(text))) == {"h1", "h2"}  # 64, 4096; then 262144
     small = text.replace("splat 1.0", "splat 0.0625")
     assert low_of(auto_mixed_precision(parse_graph(small))) == {"h1", "h2", "h3", "h4"}
+
+
+@pytest.mark.parametrize("settings", [{"ops": ("Mul=gray",)}, {"ops": ("Mul=clear",)}, {"nodes": ("z=gray",)}], ids=str)
+def test_who_names_an_op_or_a_node_wins(settings: dict[str, tuple[str, ...]]) -> None:
+    graph = graph_of(CASES["vanishes"].body + "; o: f32 = tf.Mul<T=f32>(%h, %k); p: f32 = tf.MatMul<T=f32>(%o, %w)")
+    assert not {"z", "o"} & low_of(auto_mixed_precision(graph))
+    result = auto_mixed_precision(graph, **settings)  # type: ignore[arg-type]
+    assert {"z", "o"} & low_of(result) == ({"z"} if "nodes" in settings else {"z", "o"})
+    assert {item.node for item in result.report.explain() if "'k' holds" in item.why} == {"z", "o"} - low_of(result)
 
 
 @pytest.mark.parametrize("preset", ["grappler", "torch-autocast"])
