@@ -1,4 +1,4 @@
-"""What a report says about ONNX models: nodes, constants, file sizes, hazards, and what keeps most nodes in float32."""
+"""What a report says about ONNX models: nodes, constants, file sizes, what keeps most nodes in float32; and about hazards."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -27,10 +27,7 @@ def lines(report: "RewriteReport") -> Iterator[str]:
     if report.file_bytes is not None:
         before, after = report.file_bytes
         yield f"size      {size(before)} -> {size(after)} ({after / max(before, 1):.0%})"
-    found = _by_code(report)
-    if found:
-        yield "hazards   " + ", ".join(f"{code} {len(nodes)}" for code, nodes in found.items())
-        yield from (f"          {code}: {_name(report, nodes[0][0])}, {nodes[0][1].why}" for code, nodes in found.items())
+    yield from hazard_lines(report)
     region = float_region(report)
     if region is not None and report.low:
         where, why = region
@@ -48,9 +45,6 @@ def facts(report: "RewriteReport") -> dict[str, Any]:
         "float": report.kept,
         "constants_stored": report.constants,
         "size": None if sizes is None else {"before": sizes[0], "after": sizes[1]},
-        "hazards": [
-            {"code": hazard.code, "node": report.bodies[0].label(node), "why": hazard.why} for node, hazard in hazards(report)
-        ],
         "float_region": None
         if found is None
         else {
@@ -60,6 +54,19 @@ def facts(report: "RewriteReport") -> dict[str, Any]:
             "why": found[1],
         },
     }
+
+
+def hazard_lines(report: "RewriteReport") -> Iterator[str]:
+    """Yield the lines of the summary about hazards, of TensorFlow graphs too: how many of each kind, and an example."""
+    found = _by_code(report)
+    if found:
+        yield "hazards   " + ", ".join(f"{code} {len(nodes)}" for code, nodes in found.items())
+        yield from (f"          {code}: {_name(report, nodes[0][0])}, {nodes[0][1].why}" for code, nodes in found.items())
+
+
+def hazard_facts(report: "RewriteReport") -> list[dict[str, str]]:
+    """Return the hazards as plain JSON data."""
+    return [{"code": hazard.code, "node": report.bodies[0].label(node), "why": hazard.why} for node, hazard in hazards(report)]
 
 
 def hazards(report: "RewriteReport") -> list[tuple[Node, Hazard]]:

@@ -239,6 +239,7 @@ class RewriteReport:
             yield what + (f" ({unknown} of {known + unknown} sizes unknown)" if unknown else "")
         if low and kept:
             yield f"types     {low} {self.target}, {kept} still float32"
+        yield from model_report.hazard_lines(self)
 
     def _table(self, most: int) -> Iterator[str]:
         rows = [row for row in self.by_op() if row[1]]
@@ -271,6 +272,7 @@ class RewriteReport:
             "values_of_known_size": known,
             "values_of_unknown_size": unknown,
             **(model_report.facts(self) if self.is_onnx else {}),
+            "hazards": model_report.hazard_facts(self),
             "notes": self.notes,
             "bodies": [
                 {

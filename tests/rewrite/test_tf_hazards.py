@@ -208,6 +208,9 @@ def test_what_a_hazard_holds_stays_float32(case: Case) -> None:
     found = {hazard.code: hazard.why for hazard in painting.facts.hazards.values()}
     assert case.why in found[case.code]
     assert any(case.why in item.why for item in result.report.explain())
+    if held & {painting.typegraph.nodes[painting.typegraph.owner[vertex]].name for vertex in painting.facts.hazards}:
+        assert f"          {case.code}: " in result.report.text()
+        assert any(item["code"] == case.code and case.why in item["why"] for item in result.report.json()["hazards"])
 
 
 NEAR_MISSES = {
