@@ -2,7 +2,6 @@
 
 from ..graph.dtypes import bfloat16, float16
 from ..graph.graph import Node
-from .constants import is_constant
 from .hazards import Clamp, Found
 from .view import Stats, View
 

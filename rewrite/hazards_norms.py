@@ -139,10 +139,10 @@ def _tail(view: View, start: int) -> tuple[list[int], list[int]]:
             if other in way or not view.is_float[other] or view.op(other) not in _TAIL:
                 continue
             number = view.node_of(other)
-            if view.ops[number] in ("Mul", "Div"):
-                if any(True for _ in view.operands(number, besides=way)):  # something else is scaled
-                    ends.append(other)
-                    continue
+            scales = view.ops[number] in ("Mul", "Div")
+            if scales and any(True for _ in view.operands(number, besides=way)):  # something else
+                ends.append(other)
+                continue
             way.add(other)
             stack.append(other)
     way.discard(start)

@@ -204,7 +204,7 @@ def find_pass_throughs(view: View, found: Found) -> None:
     ]
 
     def is_exact(vertex: int) -> bool:
-        return view.color[vertex] == CLEAR and not view.is_linear(vertex)
+        return view.color[vertex] == CLEAR and view.op(vertex) not in LINEAR
 
     if view.is_tf and not main.is_function:  # its results have no vertices, but the nodes that give them may not change
         ends = [v for value in main.outputs if not graph.processed[v := graph.vertex(value)] and is_exact(v)]

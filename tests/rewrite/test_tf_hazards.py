@@ -66,8 +66,7 @@ CASES = {
     "selected": Case(
         "constant-overflow",
         "s z",
-        k(-1e9)
-        + "b: bool = tf.Greater<T=f32>(%h, %x); s: f32 = tf.SelectV2<T=f32>(%b, %h, %k); z: f32 = tf.Softmax<T=f32>(%s)",
+        k(-1e9) + "b: bool = tf.Greater<T=f32>(%h, %x); s: f32 = tf.SelectV2<T=f32>(%b, %h, %k); z: f32 = tf.Softmax<T=f32>(%s)",
         "'k' holds 1e+09, too large",
     ),
     "filled": Case(
@@ -136,9 +135,7 @@ CASES = {
         "p: f32 = tf.Softmax<T=f32>(%h); l: f32 = tf.Log<T=f32>(%p); z: f32 = tf.Relu<T=f32>(%l)",
         "it leads to the logarithm 'l'",
     ),
-    "log-softmax": Case(
-        "logarithm", "z", "z: f32 = tf.LogSoftmax<T=f32>(%h)", "it is the logarithm of probabilities"
-    ),
+    "log-softmax": Case("logarithm", "z", "z: f32 = tf.LogSoftmax<T=f32>(%h)", "it is the logarithm of probabilities"),
     "spectrogram": Case(
         "logarithm",
         "h f l",
