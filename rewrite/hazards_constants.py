@@ -75,7 +75,7 @@ def _readers(view: View, node: Node) -> list[int]:
     """Return the vertices that read a constant, directly or through what hands it on."""
     vertex = view.graph.vertex(node.outputs[0])
     direct = view.graph.successors(vertex)
-    if not any(_passes_on(view, reader) for reader in direct):
+    if _PASSING.isdisjoint([view.op(reader) for reader in direct]):
         return [reader for reader in dict.fromkeys(direct) if view.is_float[reader]]
     found = view.walk([vertex], lambda v: True, up=False, past=lambda v: _passes_on(view, v))
     return [reader for reader in found if not _passes_on(view, reader)]

@@ -213,13 +213,13 @@ def find_pass_throughs(view: View, found: Found) -> None:
         return is_exact(vertex) and (view.op(vertex) in _MOVES or view.node_of(vertex) < 0)
 
     inputs = view.inputs if view.is_tf else [graph.vertex(value) for value in main.inputs]
-    both: list[int] = []
-    for constant, passes in ((False, is_exact), (True, moves)):
-        backward = set(view.walk(ends, passes))
-        if backward:
-            before = {other for vertex in (*backward, *ends) for other in graph.predecessors(vertex)}
-            starts = [v for v in before if view.op(v) in ("Initializer", "Constant")] if constant else inputs
-            both += view.walk(starts, backward.__contains__, up=False)
+    moved = set(view.walk(inputs, is_exact, up=False))
+    both = view.walk(ends, moved.__contains__) if moved else []
+    backward = set(view.walk(ends, moves))
+    if backward:
+        before = {other for vertex in (*backward, *ends) for other in graph.predecessors(vertex)}
+        starts = [vertex for vertex in before if view.op(vertex) in ("Initializer", "Constant")]
+        both += view.walk(starts, backward.__contains__, up=False)
     found.hold(view, both, "pass-through", "it hands an input or a constant on to a result, which stays exact")
 
 

@@ -133,8 +133,7 @@ class View:
             read = graph.sources[(graph.sources >= 0) & _MAY_BE_LOW[graph.color[graph.targets]]]
             heard = np.zeros(graph.count, bool)
             heard[read] = graph.is_float[read] != 0
-            numbers = np.array(self.with_op("Constant"), np.int64)
-            return [self.nodes[i] for i in numbers[heard[np.array(graph.first)[numbers]]].tolist()]
+            return [self.nodes[i] for i in self.with_op("Constant") if heard[graph.first[i]]]
         nodes = (self.nodes[i] for i in self.with_op("Initializer", "Constant", "Input", "ConstantOfShape"))
         held = (node for node in nodes if node.outputs and (is_constant(node) or node.op_type == "ConstantOfShape"))
         return [node for node in held if self.is_float[v := graph.vertex(node.outputs[0])] and graph.successors(v)]
