@@ -5,7 +5,7 @@ A rule is a function that looks at a :class:`~ampgraph.rewrite.view.View` and ta
 """
 
 import dataclasses
-from collections.abc import Container, Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from ..graph.graph import Node
@@ -104,7 +104,7 @@ class Found:
                 self.hazards.setdefault(vertex, hazard)
 
 
-def find_hazards(typegraph: TypeGraph, policy: "Policy", lists: OpLists, named: Container[int] = ()) -> Found:
+def find_hazards(typegraph: TypeGraph, policy: "Policy", lists: OpLists, named: Collection[int] = ()) -> Found:
     """Apply all rules and color what they hold, unless the policy does not look for hazards.
 
     Only graphs with an op on the AllowList are looked at: nothing changes in the others. No rule speaks of an op that an edit
@@ -130,19 +130,20 @@ def find_hazards(typegraph: TypeGraph, policy: "Policy", lists: OpLists, named: 
     for rule in (*NORM_RULES, *PATH_RULES, *CONSTANT_RULES):
         rule(view, found)
     edited = {edit.op for edit in lists.edits}
-    for vertex, hazard in list(found.hazards.items()):
-        number = view.node_of(vertex)
-        if number in named or (number >= 0 and op_name(view.nodes[number]) in edited) or _changes_nothing(view, vertex, hazard):
-            del found.hazards[vertex]
-        else:
-            typegraph.color[vertex] = CODES[hazard.color]
+    if named or edited:
+        for vertex in list(found.hazards):
+            number = view.node_of(vertex)
+            if number in named or (number >= 0 and op_name(view.nodes[number]) in edited):
+                del found.hazards[vertex]
+    if view.is_tf:
+        found.hazards = {vertex: hazard for vertex, hazard in found.hazards.items() if _holds(view, vertex, hazard)}
+    typegraph.color[list(found.hazards)] = [CODES[hazard.color] for hazard in found.hazards.values()]
     return found
 
 
-def _changes_nothing(view: View, vertex: int, hazard: Hazard) -> bool:
-    """Whether a vertex of a TensorFlow graph stays float32 anyway, and what is downstream is in as much danger."""
-    kept = not view.graph.allowed[vertex] or (view.color[vertex] == DENY and hazard.color is None)
-    return view.is_tf and kept
+def _holds(view: View, vertex: int, hazard: Hazard) -> bool:
+    """Whether a vertex of a TensorFlow graph is held by a hazard: not if it stays float32, and its effect is the same, anyway."""
+    return bool(view.graph.allowed[vertex]) and (hazard.color is not None or view.color[vertex] != DENY)
 
 
 def _find_missing_kernels(view: View, found: Found, policy: "Policy", lists: OpLists) -> None:

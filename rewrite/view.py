@@ -98,7 +98,7 @@ class View:
             self._profiles.setdefault(name, []).append(number)
         self.color: Sequence[int] = graph.color.tolist()
         self.is_float: Sequence[int] = graph.is_float.tolist()
-        self.stats = functools.cache(lambda node: self._stats(node))
+        self._stats: dict[Node, Stats | None] = {}
 
     def with_op(self, *ops: str) -> list[int]:
         """Return the numbers of the nodes with one of these ops, in order."""
@@ -176,9 +176,12 @@ class View:
         """Return the constant that a value is, or None."""
         return constant_of(self.source(value))
 
-    def _stats(self, node: Node) -> Stats | None:
-        tensor = tensor_of(node)
-        return None if tensor is None or tensor.dtype.kind != "float" else Stats(tensor)
+    def stats(self, node: Node) -> Stats | None:
+        """Return the magnitudes of the constant that a node holds; None if it holds none, or none of floats."""
+        if node not in self._stats:
+            tensor = tensor_of(node)
+            self._stats[node] = None if tensor is None or tensor.dtype.kind != "float" else Stats(tensor)
+        return self._stats[node]
 
     def scalar(self, value: Value | None) -> float | None:
         """Return the number that a constant of one element is, or None."""
