@@ -8,7 +8,7 @@ from ..graph.dtypes import DType
 from ..graph.graph import Node
 from ..lists import OpLists
 from .painting import Painting, Reason
-from .typegraph import ALLOW, CLEAR, CODES, DENY, GRAY
+from .typegraph import ALLOW, CLEAR, CODES, DENY, GRAY, op_name
 
 _TITLES = {ALLOW: "AllowList", DENY: "DenyList", GRAY: "GrayList", CLEAR: "ClearList"}
 _MOST_STEPS = 3
@@ -120,7 +120,8 @@ class Explainer:
             case Reason.LOOP_FLOAT:
                 return "loop state has one dtype, and not all of it could be low"
             case Reason.HAZARD:
-                return f"{title}, but {painting.facts.hazards[vertex].why}"
+                given = CODES[self._lists.list_of(op_name(node))]  # the hazard changed the color
+                return f"{op} is on {f'the {_TITLES[given]}' if given else 'no list'}, but {painting.facts.hazards[vertex].why}"
             case Reason.TABLE:
                 return "it reads a large constant, which is stored once, in the low dtype"
             case Reason.TIED_LOW:
@@ -222,5 +223,6 @@ class Explainer:
             part = graph.results[owner - len(graph.nodes)][0]
             return "a result of the function" if part.is_function else f"result {self._name(vertex)!r} of {part.name!r}"
         node = graph.nodes[owner]
-        title = _TITLES.get(graph.color[vertex])
+        hazard = self._painting.facts.hazards.get(vertex)
+        title = f"hazard {hazard.code}" if hazard else _TITLES.get(graph.color[vertex])
         return f"{node.op_type} {node.label!r}" + (f" ({title})" if title else "")

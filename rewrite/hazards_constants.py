@@ -236,7 +236,9 @@ def _may_gain(view: View, node: Node) -> bool:
     stats = view.stats(node)
     if stats is None or not stats.size or not stats.shape:
         return False
-    most = stats.size if len(stats.shape) < 2 else stats.size // min(stats.shape)
+    most: float = stats.size if len(stats.shape) < 2 else stats.size // min(stats.shape)
+    if node.op_type == "ConstantOfShape":  # which holds one number for all elements, however many
+        most = node.outputs[0].shape.size or float("inf")
     if stats.largest * most <= 1 or not stats.is_even:
         return False
     readers = view.graph.successors(view.graph.vertex(node.outputs[0]))

@@ -119,6 +119,16 @@ CASES = {
         weights={"ones": np.ones((64, 64), np.float32)},
         feeds={"x": abs(X)},
     ),
+    "filled": Case(
+        "gain",
+        "z y",
+        "s = Constant <value = int64[2] {64, 64}> ()  f = ConstantOfShape <value = float[1] {1.0}> (s)  a = MatMul(x, f)  "
+        "g = ConstantOfShape <value = float[1] {1.0}> (s)  b = MatMul(a, g)  "
+        "h = ConstantOfShape <value = float[1] {1.0}> (s)  z = MatMul(b, h)  y = Relu(z)",
+        "equal weights add up to about 262144 here",
+        feeds={"x": abs(X)},
+        naive=False,
+    ),
     "arctangent": Case(
         "kernel",
         "y",

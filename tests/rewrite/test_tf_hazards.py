@@ -279,6 +279,13 @@ def test_presets_that_do_not_look_find_nothing(preset: str) -> None:
         assert not body.painting.facts.hazards
 
 
+def test_explanations_name_the_hazard_and_the_list() -> None:
+    report = auto_mixed_precision(graph_of(CASES["epsilon"].body)).report
+    (held,), (after,) = report.explain("e"), report.explain("z")
+    assert held.why == "AddV2 is on the GrayList, but its constant 'k' is 1e-07, which float16 cannot hold"
+    assert after.why == "Sqrt is on the GrayList and downstream of AddV2 'e' (hazard epsilon)"
+
+
 def test_forcing_all_means_all() -> None:
     result = auto_mixed_precision(graph_of(CASES["product"].body), level="UNSAFE_FORCE_ALL")
     assert "z" in low_of(result)
