@@ -41,7 +41,10 @@ class Program:
         self._backend = get_backend(device)
         self.device = self._backend.name
         planner = Planner(self._backend.xp, fuse)
-        self._plan = planner.plan(graph)
+        try:
+            self._plan = planner.plan(graph)
+        except RecursionError:
+            raise _too_deep(graph) from None
         if planner.missing:
             raise missing_kernels(planner.missing)
         self._inputs = {value.name: value for value in graph.inputs}
@@ -84,8 +87,11 @@ class Program:
         if self.device != "cpu":
             inputs = [self._backend.xp.asarray(x) if isinstance(x, np.ndarray) and x.dtype.kind in "biufc" else x for x in inputs]
         plan = self._plan if self._defaults.keys().isdisjoint(feeds) else self._open_plan
-        with np.errstate(all="ignore"):
-            results = Run(self._backend.xp, on_value, on_node).graph(plan, inputs)
+        try:
+            with np.errstate(all="ignore"):
+                results = Run(self._backend.xp, on_value, on_node).graph(plan, inputs)
+        except RecursionError:
+            raise _too_deep(self.graph) from None
         return dict(zip(self.output_names, results, strict=True))
 
     def _check(self, feeds: Mapping[str, Any]) -> list[Any]:
@@ -104,6 +110,10 @@ class Program:
             else:
                 raise KernelError(f"Input {name!r} ({value.dtype}{value.shape}) of graph {self.graph.name!r} has no feed.")
         return found
+
+
+def _too_deep(graph: Graph) -> KernelError:
+    return KernelError(f"Functions and bodies of graph {graph.name!r} are nested deeper than Python's stack; inline some of them.")
 
 
 def _checked(feed: Any, value: Value, name: str) -> Any:
