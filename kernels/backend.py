@@ -33,7 +33,7 @@ def get_backend(device: str = "cpu") -> Backend:
     """
     import numpy as np
 
-    kind, _, number = device.partition(":")
+    kind, _, number = device.partition(":") if isinstance(device, str) else ("", "", "")
     if kind == "cpu" and not number:
         return Backend("cpu", np, None)
     if kind not in ("gpu", "auto") or (number and (kind == "auto" or not number.isdecimal())):

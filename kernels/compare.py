@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..graph.dtypes import cast_array
+from ..graph.errors import KernelError
 from ..graph.graph import Graph, Value
 from .call import constant_array
 from .feeds import random_feeds
@@ -23,9 +24,10 @@ class Row(NamedTuple):
         max_error, mean_error: Largest and mean absolute difference, over the elements that are finite in both.
         norm_error: Norm of the differences over the norm of the first graph's value.
         overflow: Share of the elements that are finite in the first graph but not in the second.
+        unlike: Share of the elements that are infinite or NaN in the first graph and something else in the second.
         underflow: Share of the elements that are zero in the second graph only.
         non_finite: Share of the elements that are not finite in the second graph.
-        is_bad: Whether an element overflows, or ``norm_error`` exceeds the tolerance, or the shapes differ.
+        is_bad: Whether elements overflow or are unlike, or ``norm_error`` exceeds the tolerance, or the shapes differ.
     """
 
     value: str
@@ -37,6 +39,7 @@ class Row(NamedTuple):
     mean_error: float
     norm_error: float
     overflow: float
+    unlike: float
     underflow: float
     non_finite: float
     is_bad: bool
@@ -98,17 +101,19 @@ def compare(
         device: Where to run both.
 
     Raises:
-        KernelError: If a graph cannot be run.
+        KernelError: If a graph cannot be run, or the tolerance is no number from 0 on.
     """
+    if not isinstance(tolerance, int | float) or not tolerance >= 0:
+        raise KernelError(f"The tolerance of a comparison is a number from 0 on. Received: {tolerance!r}")
+    program_a, program_b = (compile(graph, device, fuse=False) for graph in (a, b))
     feeds = random_feeds(a) if feeds is None else feeds
     first = _Recorder(a)
-    results_a = compile(a, device, fuse=False)(feeds, on_value=first.record)
+    results_a = program_a(feeds, on_value=first.record)
     second = _Second(first, tolerance)
     second.constants(b)
-    program = compile(b, device, fuse=False)
-    results_b = program(_converted(feeds, b), on_value=second.record)
+    results_b = program_b(_converted(feeds, b), on_value=second.record)
     outputs = []
-    for name, value in zip(program.output_names, b.outputs, strict=True):
+    for name, value in zip(program_b.output_names, b.outputs, strict=True):
         if value in second.matched or not hasattr(results_a.get(name), "dtype"):
             outputs.append(value.name)
             continue
@@ -203,20 +208,33 @@ def _row(value: Value, name: str, a: Any, b: Any, tolerance: float) -> Row:
     if a.shape != b.shape or x is None or y is None:
         same = a.shape == b.shape and bool((a == b).all())
         error = 0.0 if same else float("inf")
-        return Row(*head, error, error, error, 0.0, 0.0, 0.0, not same)
+        return Row(*head, error, error, error, 0.0, 0.0, 0.0, 0.0, not same)
     if not x.size:
-        return Row(*head, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, False)
+        return Row(*head, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, False)
     with np.errstate(all="ignore"):
         fine_x, fine_y = np.isfinite(x), np.isfinite(y)
         both = fine_x & fine_y
-        off = np.abs(np.where(both, y, 0) - np.where(both, x, 0))
-        norm = float(np.linalg.norm(np.where(both, x, 0).ravel()))
-        error = float(np.linalg.norm(off.ravel()))
+        x, y, wide_x, wide_y = np.where(both, x, 0), np.where(both, y, 0), x, y
+        off = np.abs(y - x)
+        unlike = ~fine_x & (wide_x != wide_y) & ~(np.isnan(wide_x) & np.isnan(wide_y))
+        norm, error = _norm(x), _norm(off)
+        mean = float((off / off.size).sum())
     overflow = float((fine_x & ~fine_y).mean())
     share = error / norm if norm else (float("inf") if error else 0.0)
-    errors = (float(off.max()), float(off.mean()), share)
-    shares = (overflow, float(((x != 0) & (y == 0)).mean()), float((~fine_y).mean()))
-    return Row(*head, *errors, *shares, overflow > 0 or share > tolerance)
+    is_bad = overflow > 0 or bool(unlike.any()) or not share <= tolerance
+    shares = (overflow, float(unlike.mean()), float(((wide_x != 0) & (wide_y == 0)).mean()), float((~fine_y).mean()))
+    return Row(*head, float(off.max()), mean, share, *shares, is_bad)
+
+
+def _norm(x: Any) -> float:
+    """Return the Euclidean norm, of numbers whose squares over- or underflow too."""
+    import numpy as np
+
+    size = np.abs(x)
+    largest = float(size.max())
+    if not 0 < largest < float("inf"):
+        return largest
+    return largest * float(np.linalg.norm((size / largest).ravel()))
 
 
 class Range(NamedTuple):
@@ -271,15 +289,19 @@ def measure(
             before = found.get(value.name)
             found[value.name] = now if before is None else before.joined(now)
 
+    program = compile(graph, device, fuse=False)
     for node in graph.nodes:
         if node.op_type == "Initializer" and node.domain == "ampgraph":
             record(node.outputs[0], constant_array(node.attributes["value"]))
-    runs: list[Any] = [random_feeds(graph)] if feeds is None else [feeds] if isinstance(feeds, Mapping) else list(feeds)
-    program = compile(graph, device, fuse=False)
-    for run in runs:
-        for value in graph.inputs:
+    if feeds is None or isinstance(feeds, Mapping):
+        feeds = [random_feeds(graph) if feeds is None else feeds]
+    elif not isinstance(feeds, Iterable):
+        raise KernelError(f"A graph is measured on feeds for one run, or on feeds for each of several. Received: {feeds!r}")
+    for run in feeds:
+        given = program.check(run)
+        for value, array in zip(graph.inputs, given, strict=True):
             if value.name in run:
-                record(value, run[value.name])
+                record(value, array)
         program(run, on_value=record)
     return found
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from ..graph.errors import KernelError
 from .attention import attend, join_heads, split_heads
 from .registry import kernel
+from .room import check_room
 from .rotary import rotate
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def group_query_attention(
 def _cached(xp: Any, past: Any, new: Any, at: Any, capacity: int) -> Any:
     """Return the cache with ``new[batch, heads, sequence, size]`` at positions ``at[batch, sequence]``."""
     batch, heads, _, size = new.shape
+    check_room(xp, (batch, heads, capacity, size), new.itemsize)
     result = xp.zeros((batch, heads, capacity, size), new.dtype)
     if past is not None:
         result[:, :, : past.shape[2]] = past

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..graph.errors import KernelError
 from .registry import kernel
+from .room import check_room
 from .windows import Geometry, geometry, pad
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def windowed(xp: Any, x: Any, geo: Geometry, combine: Any, outside: Any = 0) -> 
         outside: What stands around ``x``.
     """
     images = x.reshape((prod(x.shape[:2]), *x.shape[2:]))
+    check_room(xp, (len(images), *geo.counts), x.itemsize)
     result = xp.empty((len(images), *geo.counts), x.dtype)
     if not result.size:
         return result.reshape((*x.shape[:2], *geo.counts))
@@ -193,6 +195,8 @@ def max_unpool(call: "Call", x: Any, index: Any, shape: Any = None) -> Any:
     full = small if shape is None else tuple(int(v) for v in shape)
     # Indices speak of the shape that the pool had: the inferred one, whatever larger shape is asked for.
     size = prod(small)
+    for each in (small, full):
+        check_room(xp, each, x.itemsize)
     flat = xp.zeros(max(size, 1), x.dtype)
     if x.size and not 0 <= int(index.min()) <= int(index.max()) < size:
         raise KernelError(

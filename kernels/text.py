@@ -13,6 +13,7 @@ import numpy as np
 from ..graph.errors import KernelError
 from .call import Call, text_array
 from .registry import kernel
+from .room import check_room
 
 
 def _strings(items: Sequence[str], shape: Sequence[int]) -> Any:
@@ -81,7 +82,9 @@ def tf_idf_vectorizer(call: Call, x: Any) -> Any:
     known, ids = xp.unique(tokens, return_inverse=True)
     rows = x.reshape(1, -1) if x.ndim < 2 else x
     words = _look_up(xp, known, rows if rows.dtype.kind == "O" else rows.astype(xp.int64))
-    counts = xp.zeros((rows.shape[0], int(columns.max()) + 1 if columns.size else 0), dtype=xp.float32)
+    shape = (rows.shape[0], int(columns.max()) + 1 if columns.size else 0)
+    check_room(xp, shape, 4)
+    counts = xp.zeros(shape, dtype=xp.float32)
     least, most, skips = (call.attr(name) for name in ("min_gram_length", "max_gram_length", "max_skip_count"))
     bounds = [*call.attr("ngram_counts"), len(pool)]
     first = 0

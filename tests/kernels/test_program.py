@@ -320,9 +320,14 @@ def test_inputs_with_a_default_may_be_left_out() -> None:
         ({"x": [[1, 2, 3], [4]]}, "Input 'x' takes an array of float16[2,3]"),
         ({"x": np.full((2, 3), "1")}, "Input 'x' takes float16. Received: <U1"),
         ({"x": np.full((2, 3), None)}, "Input 'x' takes float16. Received: object"),
+        ({"x": np.ma.masked_equal(FEED, 300)}, "Input 'x' takes an array without a mask; fill it first. Received: MaskedArray"),
+        ({"x": [[True, 1j, 2]] * 2}, "Input 'x' takes an array of float16[2,3]: a list that makes one of complex128 is given"),
+        ({3: FEED}, "Feed 3 is no input of graph 'g': x."),
+        (None, "Feeds are arrays by the names of the inputs, a mapping. Received: NoneType"),
+        ([FEED], "Feeds are arrays by the names of the inputs, a mapping. Received: list"),
     ],
 )
-def test_feeds_that_do_not_fit_are_named(feeds: dict[str, Any], message: str) -> None:
+def test_feeds_that_do_not_fit_are_named(feeds: Any, message: str) -> None:
     program = ag.compile(ag.parse_graph(SQUARE_ROOT))
     with pytest.raises(ag.KernelError, match=re.escape(message)):
         program(feeds)
@@ -333,8 +338,63 @@ def test_feeds_that_are_unusual_but_fit() -> None:
     assert program({"x": [[1, 2, 3], [4, 5, 6]]})["b"].tolist() == [[1, 2, 3], [4, 5, 6]]
     assert np.isnan(program({"x": np.full((2, 3), np.nan, np.float16)})["b"]).all()
     assert program({"x": np.full((4, 6), 2, np.float16)[::2, ::2]})["b"].tolist() == [[2, 2, 2]] * 2
+    assert program({"x": np.full((2, 3), 2, np.float16).view(np.matrix)})["b"].tolist() == [[2, 2, 2]] * 2
+    assert type(program({"x": np.full((2, 3), 2, np.float16).view(np.recarray)})["b"]) is np.ndarray
     swapped = np.full((2, 3), 2, np.float16).astype(">f2")
     assert program({"x": swapped})["b"].tolist() == [[2, 2, 2]] * 2
+
+
+def identity(dtype: str) -> Any:
+    """Return a program that hands its input, of any shape, on."""
+    return ag.compile(ag.parse_graph(f"graph g(%x: {dtype}) {{\n  %y: {dtype} = Identity<V={dtype}>(%x)\n  return %y\n}}"))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "numbers", "wanted"),
+    [
+        ("i64", [1, True], [1, 1]),
+        ("i64", [2**63 - 1], [2**63 - 1]),
+        ("u8", [255], [255]),
+        ("i4", [-8, 7], [-8, 7]),
+        ("f16", [1, 2.5, True], [1, 2.5, 1]),
+        ("bf16", [1 + 2.0**-8 + 2.0**-30], [1 + 2.0**-7]),
+        ("bool", [True], [True]),
+        ("i64", [], []),
+        ("str", ["a", "bc"], ["a", "bc"]),
+    ],
+)
+def test_lists_become_arrays(dtype: str, numbers: list[Any], wanted: list[Any]) -> None:
+    result = identity(dtype)({"x": numbers})["y"]
+    assert result.dtype == find_dtype(dtype).numpy
+    assert result.tolist() == wanted
+
+
+@pytest.mark.parametrize(
+    ("dtype", "numbers"),
+    [
+        ("i64", [1.0]),
+        ("i64", [2**63]),
+        ("i64", [2**70]),
+        ("u8", [256]),
+        ("u8", [-1]),
+        ("i4", [8]),
+        ("bool", [1]),
+        ("f32", [1j]),
+        ("f32", ["1"]),
+        ("str", [1.5]),
+        ("str", ["a", None]),
+    ],
+)
+def test_lists_of_another_kind_are_refused(dtype: str, numbers: list[Any]) -> None:
+    with pytest.raises(ag.KernelError, match="Input 'x' takes"):
+        identity(dtype)({"x": numbers})
+
+
+def test_what_is_no_graph_is_refused() -> None:
+    wrong: Any = SQUARE_ROOT
+    for use in (ag.compile, ag.measure, lambda graph: ag.compare(graph, ag.parse_graph(SQUARE_ROOT))):
+        with pytest.raises(ag.KernelError, match=r"A program is made of a Graph.*Received: str"):
+            use(wrong)
 
 
 def test_sizes_with_a_name_and_unknown_ones_are_free() -> None:
@@ -362,8 +422,8 @@ def test_what_a_kernel_cannot_compute_names_the_node() -> None:
         ag.compile(graph)({"x": np.ones((2, 3), np.float32), "w": np.ones((2, 3), np.float32)})
 
 
-@pytest.mark.parametrize("device", ["tpu", "gpu:x", "cpu:1", "auto:0"])
-def test_unknown_devices(device: str) -> None:
+@pytest.mark.parametrize("device", ["tpu", "gpu:x", "cpu:1", "auto:0", "", 3, None])
+def test_unknown_devices(device: Any) -> None:
     with pytest.raises(ag.KernelError, match="A device is 'cpu', 'gpu', 'gpu:N' or 'auto'"):
         ag.compile(ag.parse_graph(SQUARE_ROOT), device)
 

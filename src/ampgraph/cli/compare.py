@@ -45,10 +45,10 @@ def compare(
     if as_json:
         print_json(found.json())
     else:
-        worst = sorted(found.rows, key=lambda row: (-row.overflow, -row.norm_error))[:_MOST_ROWS]
+        worst = sorted(found.rows, key=lambda row: (-row.overflow, -row.unlike, -row.norm_error))[:_MOST_ROWS]
         shown = {id(row) for row in (*worst, bad)}
         print_table(
-            ("value", "op", "dtypes", "error", "max", "mean", "overflow", "underflow", "non-finite", ""),
+            ("value", "op", "dtypes", "error", "max", "mean", "overflow", "unlike", "underflow", "non-finite", ""),
             [
                 (
                     row.value,
@@ -58,6 +58,7 @@ def compare(
                     f"{row.max_error:.2g}",
                     f"{row.mean_error:.2g}",
                     f"{row.overflow:.1%}" if row.overflow else "",
+                    f"{row.unlike:.1%}" if row.unlike else "",
                     f"{row.underflow:.1%}" if row.underflow else "",
                     f"{row.non_finite:.1%}" if row.non_finite else "",
                     "bad" if row.is_bad else "",
