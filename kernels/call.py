@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from ..graph.dtypes import BY_ONNX, DType
 from ..graph.errors import KernelError
 from ..graph.graph import Graph, Node
+from ..graph.schema import REQUIRED
 from ..graph.types import Placeholder, Tensor
 
 if TYPE_CHECKING:
@@ -75,6 +76,9 @@ def readable_attributes(node: Node, given: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         node: The node.
         given: What the caller of the function around supplies for its placeholders.
+
+    Raises:
+        KernelError: If an attribute that the op's definition requires is missing.
     """
     schema = node.schema
     found: dict[str, Any] = {}
@@ -86,6 +90,9 @@ def readable_attributes(node: Node, given: Mapping[str, Any]) -> dict[str, Any]:
             if value is None:
                 continue
         found[name] = value
+    for name, spec in schema.attributes.items() if schema is not None else ():
+        if spec.default is REQUIRED and found[name] is None:
+            raise KernelError(f"Node {node} has no attribute {name!r}, which its definition requires.")
     return {name: _readable(value) for name, value in found.items() if value is not None}
 
 

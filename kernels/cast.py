@@ -37,7 +37,8 @@ def convert(call: Call, x: Any, dtype: DType | None) -> Any:
 def known(call: Call, dtype: DType | None) -> DType:
     """Return a dtype that a node cannot do without."""
     if dtype is None:
-        raise KernelError(f"{call.node.op_type}: nothing says the dtype of the result; its function is called without it.")
+        text = f"{call.node.op_type}: nothing says the dtype of the result."
+        raise KernelError(f"{text} The attribute for it is missing, or left out where the function around is called.")
     return dtype
 
 

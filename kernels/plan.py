@@ -64,7 +64,7 @@ class Step:
         self.operands: list[int] = []
         self.results: list[int] = []
         self.dead: list[int] = []
-        self.types: dict[str, DType] = node.types
+        self.types: Mapping[str, DType] = node.types
         self.dtypes: list[DType | None] = [value.dtype for value in node.outputs]
         supplied = supplied_types(node, self.attributes)
         if supplied:

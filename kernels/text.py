@@ -4,7 +4,6 @@ Strings are ``str`` objects in arrays of objects, which exist in NumPy alone; so
 numbers.
 """
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from ..graph.errors import KernelError
 from .call import Call, text_array
+from .regex import Pattern
 from .registry import kernel
 from .room import check_room
 
@@ -42,16 +42,9 @@ def string_split(call: Call, x: Any) -> tuple[Any, Any]:
 
 @kernel("RegexFullMatch", moves=True)
 def regex_full_match(call: Call, x: Any) -> Any:
-    """Return which strings a pattern matches as a whole.
-
-    Patterns are Python's, of which RE2's are nearly a subset; unlike RE2, Python may take very long for some of them.
-    """
-    pattern = call.attr("pattern", "")
-    try:
-        match = re.compile(pattern).fullmatch
-    except re.error as error:
-        raise KernelError(f"RegexFullMatch: the pattern cannot be read: {error}. Received: {pattern!r}") from None
-    return np.asarray([match(text) is not None for text in x.ravel().tolist()], dtype=bool).reshape(x.shape)
+    """Return which strings a pattern of RE2 matches as a whole."""
+    match = Pattern(call.attr("pattern", "")).fullmatch
+    return np.asarray([match(text) for text in x.ravel().tolist()], dtype=bool).reshape(x.shape)
 
 
 @kernel("StringNormalizer", moves=True)

@@ -17,6 +17,8 @@ from ampgraph.graph.types import Shape, Tensor
 from ampgraph.kernels.memory import measure_memory
 from ampgraph.kernels.registry import find_kernel
 
+from .one_node import run_op
+
 BF16 = find_dtype("bfloat16").numpy
 FEED = np.full((2, 3), 300, np.float16)
 SQUARE_ROOT = """
@@ -420,6 +422,22 @@ def test_what_a_kernel_cannot_compute_names_the_node() -> None:
     )
     with pytest.raises(ag.KernelError, match=r"Node 'product' \(MatMul\) on \(float32, float32\) failed: ValueError"):
         ag.compile(graph)({"x": np.ones((2, 3), np.float32), "w": np.ones((2, 3), np.float32)})
+
+
+@pytest.mark.parametrize(
+    ("op", "attribute"),
+    [("RandomNormal", "shape"), ("Concat", "axis"), ("Einsum", "equation"), ("MaxPool", "kernel_shape"), ("Loop", "body")],
+)
+def test_an_attribute_that_is_required_is_named(op: str, attribute: str) -> None:
+    operands = [] if op in ("RandomNormal", "Loop") else [np.ones((1, 1, 2), np.float32)]
+    with pytest.raises(ag.KernelError, match=rf"Node '{op}' \({op}\) has no attribute '{attribute}'"):
+        run_op(op, *operands)
+
+
+@pytest.mark.parametrize(("op", "message"), [("Constant", "one of the attributes that say its value"), ("Cast", "nothing says")])
+def test_a_value_or_dtype_that_nothing_says(op: str, message: str) -> None:
+    with pytest.raises(ag.KernelError, match=rf"Node '{op}' \({op}\) .* failed: {op}.*{message}"):
+        run_op(op, *([np.ones(2, np.float32)] if op == "Cast" else []))
 
 
 @pytest.mark.parametrize("device", ["tpu", "gpu:x", "cpu:1", "auto:0", "", 3, None])
