@@ -2,6 +2,7 @@
 
 import ast
 import tomllib
+from collections.abc import Sequence
 from typing import Any
 
 import onnx.defs
@@ -25,7 +26,7 @@ def test_the_registry_lists_every_module_that_holds_kernels() -> None:
 
 def names() -> set[str]:
     """Return the names of all ops: the standard's, of every version, and those of ONNX Runtime that have a definition here."""
-    schemas: list[Any] = onnx.defs.get_all_schemas_with_history()
+    schemas: Sequence[Any] = onnx.defs.get_all_schemas_with_history()
     standard = {f"{schema.domain}:{schema.name}" if schema.domain else schema.name for schema in schemas}
     table = tomllib.loads((ROOT / "graph/schemas/microsoft.toml").read_text(encoding="utf-8"))
     return standard | {f"com.microsoft:{name}" for name in table}

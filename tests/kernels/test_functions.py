@@ -32,7 +32,7 @@ def call(name: str, **attributes: Any) -> NodeProto:
     return helper.make_node(name, ["x"], ["y"], domain="own", **attributes)
 
 
-def from_caller(node: NodeProto, name: str, source: str, kind: int = AttributeProto.INT) -> NodeProto:
+def from_caller(node: NodeProto, name: str, source: str, kind: Any = AttributeProto.INT) -> NodeProto:
     node.attribute.append(AttributeProto(name=name, ref_attr_name=source, type=kind))
     return node
 

@@ -112,7 +112,7 @@ def test_sizes_follow_from_scales_in_float32(size: int, scale: float, wanted: in
     """As onnxruntime and the standard's shape inference have them; in float64, 10 * 0.7 is less than 7."""
     x = np.zeros((size,), np.int8)
     for mode, roi in (("asymmetric", None), ("tf_crop_and_resize", np.array([0.25, 0.5], np.float32))):
-        given = {"mode": b"nearest", "coordinate_transformation_mode": mode.encode()}
+        given: dict[str, Any] = {"mode": b"nearest", "coordinate_transformation_mode": mode.encode()}
         y = run_op("Resize", x, roi, np.array([scale], np.float32), version=19, **given)
         assert y.shape == (wanted,)
     assert run_op("Upsample", x, np.array([scale], np.float32), version=9).shape == (wanted,)

@@ -4,18 +4,14 @@ import click
 
 from ampgraph.cli.feeds import Feeds, feed_options
 from ampgraph.cli.output import print_json, print_table, progress
-from ampgraph.cli.program import Command
-from ampgraph.cli.streams import Source, format_option
+from ampgraph.cli.program import ComparingCommand
+from ampgraph.cli.streams import format_option, load_two
 
 #: Rows of the table unless all are asked for.
 _MOST_ROWS = 20
 
 
-class _CompareCommand(Command):
-    trouble = 2
-
-
-@click.command(cls=_CompareCommand)
+@click.command(cls=ComparingCommand)
 @click.argument("a")
 @click.argument("b")
 @format_option("--from", "from_", help="Format of both. [by suffix]")
@@ -34,9 +30,7 @@ def compare(
     A is the one that is right. Errors are shares of the norm of A's value; lines are in the order in which B computes. Exits with
     0 if no value is bad, 1 if one is, 2 if a graph cannot be run.
     """
-    if a == b == "-":
-        raise click.UsageError("Only one of the two graphs can come from stdin.")
-    right, other = (Source(path, from_).load() for path in (a, b))
+    right, other = load_two(a, b, from_)
     from ampgraph.kernels.compare import compare as compare_graphs
 
     with progress("comparing"):
