@@ -1,6 +1,6 @@
-"""Comparing two graphs value by value, on the same feeds, and measuring the ranges of values."""
+"""Comparing two graphs value by value, on the same feeds."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..graph.dtypes import cast_array
@@ -8,6 +8,7 @@ from ..graph.errors import KernelError
 from ..graph.graph import Graph, Value
 from .call import constant_array
 from .feeds import random_feeds
+from .measure import wide_array
 from .program import compile
 
 #: A value whose error is a larger share of its own norm than this is called bad.
@@ -190,21 +191,12 @@ class _Second:
             self.rows.append(_row(value, value.name, reference, array, self.tolerance))
 
 
-def _wide(array: Any) -> Any:
-    import numpy as np
-
-    array = array.get() if hasattr(array, "get") else array
-    if array.dtype.kind in "OSU":
-        return None
-    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
-
-
 def _row(value: Value, name: str, a: Any, b: Any, tolerance: float) -> Row:
     import numpy as np
 
     node = value.producer
     head = (name, node.name, node.op_type, (str(a.dtype), str(b.dtype)), int(b.size))
-    x, y = _wide(a), _wide(b)
+    x, y = wide_array(a), wide_array(b)
     if a.shape != b.shape or x is None or y is None:
         same = a.shape == b.shape and bool((a == b).all())
         error = 0.0 if same else float("inf")
@@ -235,83 +227,3 @@ def _norm(x: Any) -> float:
     if not 0 < largest < float("inf"):
         return largest
     return largest * float(np.linalg.norm((size / largest).ravel()))
-
-
-class Range(NamedTuple):
-    """The range of a value's elements.
-
-    Attributes:
-        dtype: Its dtype.
-        size: Number of elements seen.
-        least, largest: Smallest and largest finite element; 0 where none is finite.
-        smallest: Least absolute value of the finite elements that are not zero; 0 where there are none.
-        non_finite: Number of elements that are not finite.
-    """
-
-    dtype: str
-    size: int
-    least: float
-    largest: float
-    smallest: float
-    non_finite: int
-
-    def joined(self, other: "Range") -> "Range":
-        """Return the range of the elements of both."""
-        smallest = min((x for x in (self.smallest, other.smallest) if x), default=0.0)
-        least, largest = min(self.least, other.least), max(self.largest, other.largest)
-        if self.size == self.non_finite or other.size == other.non_finite:
-            one = other if self.size == self.non_finite else self
-            least, largest = one.least, one.largest
-        return Range(self.dtype, self.size + other.size, least, largest, smallest, self.non_finite + other.non_finite)
-
-
-def measure(
-    graph: Graph, feeds: Mapping[str, Any] | Iterable[Mapping[str, Any]] | None = None, *, device: str = "cpu"
-) -> dict[str, Range]:
-    """Run a graph and return the range of every floating-point value by name, constants and inputs too.
-
-    Args:
-        graph: The graph.
-        feeds: Feeds for one run, or for each of several; made up where None.
-        device: Where to run.
-
-    Raises:
-        KernelError: If the graph cannot be run.
-    """
-    found: dict[str, Range] = {}
-
-    def record(value: Value, array: Any) -> None:
-        dtype = getattr(array, "dtype", None)
-        if dtype is not None and (
-            dtype.kind == "f" or (dtype.kind == "V" and value.dtype is not None and value.dtype.kind == "float")
-        ):
-            now = _range(array)
-            before = found.get(value.name)
-            found[value.name] = now if before is None else before.joined(now)
-
-    program = compile(graph, device, fuse=False)
-    for node in graph.nodes:
-        if node.op_type == "Initializer" and node.domain == "ampgraph":
-            record(node.outputs[0], constant_array(node.attributes["value"]))
-    if feeds is None or isinstance(feeds, Mapping):
-        feeds = [random_feeds(graph) if feeds is None else feeds]
-    elif not isinstance(feeds, Iterable):
-        raise KernelError(f"A graph is measured on feeds for one run, or on feeds for each of several. Received: {feeds!r}")
-    for run in feeds:
-        given = program.check(run)
-        for value, array in zip(graph.inputs, given, strict=True):
-            if value.name in run:
-                record(value, array)
-        program(run, on_value=record)
-    return found
-
-
-def _range(array: Any) -> Range:
-    import numpy as np
-
-    name = array.dtype.name
-    x = _wide(array)
-    finite = x[np.isfinite(x)]
-    sizes = np.abs(finite[finite != 0])
-    bounds = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
-    return Range(name, int(x.size), *bounds, float(sizes.min()) if sizes.size else 0.0, int(x.size - finite.size))
