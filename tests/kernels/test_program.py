@@ -14,6 +14,7 @@ import ampgraph as ag
 from ampgraph.graph import Graph, Value
 from ampgraph.graph.dtypes import find_dtype
 from ampgraph.graph.types import Shape, Tensor
+from ampgraph.kernels.feeds import random_feeds
 from ampgraph.kernels.memory import measure_memory
 from ampgraph.kernels.registry import find_kernel
 
@@ -26,6 +27,16 @@ graph g(%x: f16[2,3]) {
   %a: f16[2,3] = Mul<T=f16>(%x, %x)
   %b: f16[2,3] = Sqrt<T=f16>(%a)
   return %b
+}
+"""
+
+#: Windows, which work in memory that each thread keeps.
+WINDOWS = """
+graph g(%x: f32[1,4,20,20], %w: f32[4,4,3,3]) {
+  %c: f32[1,4,20,20] = Conv<T=f32>(%x, %w) {pads=[1,1,1,1]}
+  %p: f32[1,4,20,20] = MaxPool<T=f32>(%c) {kernel_shape=[3,3], pads=[1,1,1,1]}
+  %a: f32[1,4,20,20] = AveragePool<T=f32>(%p) {kernel_shape=[3,3], pads=[1,1,1,1], count_include_pad=1}
+  return %a
 }
 """
 
@@ -169,16 +180,18 @@ graph g(%x: f32[100,100]) {
     assert (result["d"] == np.maximum(x, 0)).all()
 
 
-def test_a_thousand_runs_do_not_grow() -> None:
-    program = ag.compile(ag.parse_graph(SQUARE_ROOT))
+@pytest.mark.parametrize("text", [SQUARE_ROOT, WINDOWS])
+def test_a_thousand_runs_do_not_grow(text: str) -> None:
+    graph = ag.parse_graph(text)
+    program, feeds = ag.compile(graph), random_feeds(graph)
     for _ in range(20):
-        program({"x": FEED})
+        program(feeds)
     gc.collect()
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
         for _ in range(1000):
-            program({"x": FEED})
+            program(feeds)
         gc.collect()
         grown = tracemalloc.get_traced_memory()[0] - before
     finally:
@@ -202,6 +215,27 @@ def test_threads_do_not_disturb_each_other() -> None:
     for thread in threads:
         thread.join()
     assert all((a == b).all() for a, b in zip(alone, together, strict=True))
+
+
+def test_threads_do_not_share_the_memory_that_kernels_keep() -> None:
+    program = ag.compile(ag.parse_graph(WINDOWS))
+    rng = np.random.default_rng(0)
+    feeds = [
+        {"x": rng.standard_normal((1, 4, 20, 20)).astype(np.float32), "w": rng.standard_normal((4, 4, 3, 3)).astype(np.float32)}
+        for _ in range(8)
+    ]
+    alone = [program(feed)["a"] for feed in feeds]
+    wrong: list[int] = []
+
+    def work(i: int) -> None:
+        wrong.extend(i for _ in range(30) if (program(feeds[i])["a"] != alone[i]).any())
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(feeds))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
 
 
 def test_a_long_chain_needs_no_recursion() -> None:
