@@ -93,3 +93,15 @@ def test_made_up_feeds_name_the_input_that_does_not_fit() -> None:
     graph = ag.parse_graph("graph g(%x: f32[n,8]) {\n  %y: f32[n,8] = Neg<T=f32>(%x)\n  return %y\n}")
     with pytest.raises(ag.KernelError, match=r"Input 'x' cannot be made up: An array of shape \[1000000000000, 8\] takes"):
         random_feeds(graph, 0, {"n": 10**12})
+
+
+def test_numbers_that_are_large_for_nothing_cost_nothing() -> None:
+    """Attributes that say how often something may be done at most."""
+    huge = 1 << 40
+    assert run_op("Split", ONE, num_outputs=huge).tolist() == [1]
+    image = np.arange(1, 4, dtype=np.float32).reshape(1, 3, 1, 1)
+    result = run_op("LRN", image, size=huge, alpha=float(huge), beta=1.0, bias=0.0)
+    np.testing.assert_allclose(result, image / 14, rtol=1e-6)
+    grams: dict[str, Any] = {"ngram_counts": [0, 1], "ngram_indexes": [0, 1], "pool_int64s": [1, 1, 2], "mode": b"TF"}
+    grams |= {"min_gram_length": 1, "max_gram_length": 2, "max_skip_count": huge}
+    assert run_op("TfIdfVectorizer", whole(1, 0, 2), **grams).tolist() == [1, 1]
