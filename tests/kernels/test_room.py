@@ -105,3 +105,16 @@ def test_numbers_that_are_large_for_nothing_cost_nothing() -> None:
     grams: dict[str, Any] = {"ngram_counts": [0, 1], "ngram_indexes": [0, 1], "pool_int64s": [1, 1, 2], "mode": b"TF"}
     grams |= {"min_gram_length": 1, "max_gram_length": 2, "max_skip_count": huge}
     assert run_op("TfIdfVectorizer", whole(1, 0, 2), **grams).tolist() == [1, 1]
+
+
+def test_windows_mostly_in_padding_cost_nothing() -> None:
+    image = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
+    huge: dict[str, Any] = {"kernel_shape": [1 << 30, 1], "pads": [1 << 30, 0, 0, 0], "dilations": [1, 1]}
+    best, index = run_op("MaxPool", image, results=2, **huge)  # the first window ends just before row 0
+    assert best[0, 0, :, 1].tolist() == [-np.inf, 1, 5, 9, 13]
+    assert index[0, 0, 1:, 1].tolist() == [1, 5, 9, 13]
+    assert run_op("MaxPool", image, **huge)[0, 0, 1:, 1].tolist() == [1, 5, 9, 13]
+    assert run_op("AveragePool", image, **huge)[0, 0, 1:, 1].tolist() == [1, 3, 5, 7]
+    padded = run_op("AveragePool", image, count_include_pad=1, **huge)
+    np.testing.assert_allclose(padded[0, 0, 1:, 1], np.array([1, 6, 15, 28]) / 2**30, rtol=1e-6)
+    assert run_op("LpPool", image, p=1, **{**huge, "dilations": [1, 1]})[0, 0, 1:, 1].tolist() == [1, 6, 15, 28]
