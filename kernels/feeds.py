@@ -51,7 +51,7 @@ def _array(feed: Any, value: Value, name: str) -> Any:
             array = np.asarray(feed)  # of a subclass such as np.matrix, the plain array
             if not hasattr(feed, "__array__"):
                 array = _of_numbers(array, dtype)
-        except (TypeError, ValueError, OverflowError) as error:
+        except (TypeError, ValueError, OverflowError, RuntimeError) as error:
             text = f"Input {name!r} takes an array of {dtype}{value.shape}: {error}"
             raise KernelError(f"{text}. Received: {type(feed).__name__}") from error
     if array.dtype.kind in "OSU" and (dtype is None or dtype.kind == "string"):
