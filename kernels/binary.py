@@ -6,6 +6,7 @@ from typing import Any
 
 from .call import Call
 from .registry import kernel
+from .room import check_broadcast
 
 
 def _aligned(call: Call, a: Any, b: Any) -> Any:
@@ -17,8 +18,15 @@ def _aligned(call: Call, a: Any, b: Any) -> Any:
     return b.reshape(*b.shape, *[1] * (a.ndim - axis - b.ndim))
 
 
+def _operands(call: Call, a: Any, b: Any) -> tuple[Any, Any]:
+    b = _aligned(call, a, b)
+    if a.shape != b.shape:
+        check_broadcast(call.xp, a, b)
+    return a, b
+
+
 def _binary(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda call, a, b: function(call.xp, a, _aligned(call, a, b))
+    return lambda call, a, b: function(call.xp, *_operands(call, a, b))
 
 
 def _plain(name: str) -> Callable[..., Any]:
@@ -41,12 +49,19 @@ def divide(xp: Any, a: Any, b: Any) -> Any:
 
 
 def _power(xp: Any, a: Any, b: Any) -> Any:
-    """Integers to floating powers are computed in float64, and negative integer powers too."""
+    """Return the power: of integers to floating powers computed in float64, to integers modulo 2 to their number of bits.
+
+    A negative power of an integer is a fraction, cut off to 0, except of 1 and -1.
+    """
     if a.dtype.kind not in "iu":
         return xp.power(a, b.astype(a.dtype, copy=False))
-    if b.dtype.kind == "f" or (b.dtype.kind == "i" and bool((b < 0).any())):
+    if b.dtype.kind == "f":
         return xp.trunc(xp.power(a.astype(xp.float64), b.astype(xp.float64))).astype(a.dtype)
-    return xp.power(a, b.astype(a.dtype))
+    result = xp.power(a.astype(xp.uint64), b.astype(xp.uint64)).astype(a.dtype)  # right modulo 2**64, so in fewer bits too
+    if b.dtype.kind == "u" or not (b < 0).any():
+        return result
+    inverse = xp.where(b % 2 == 0, a * a, a)  # of 1 and -1, the only integers that have one
+    return xp.where(b < 0, xp.where(xp.abs(a) == 1, inverse, 0), result).astype(a.dtype)
 
 
 def _modulo(call: Call, a: Any, b: Any) -> Any:
@@ -71,7 +86,7 @@ for _op, _name in {
 
 
 def _arithmetic(name: str) -> Callable[..., Any]:
-    return lambda call, a, b: getattr(call.xp, name)(a, _aligned(call, a, b), out=call.out)
+    return lambda call, a, b: getattr(call.xp, name)(*_operands(call, a, b), out=call.out)
 
 
 for _op, _name in {"Add": "add", "Mul": "multiply", "Sub": "subtract"}.items():
@@ -82,8 +97,13 @@ kernel("BitShift")(_shift)
 kernel("Mod")(_modulo)
 
 
+def _folded(call: Call, name: str, operands: tuple[Any, ...]) -> Any:
+    check_broadcast(call.xp, *operands)
+    return functools.reduce(getattr(call.xp, name), operands)
+
+
 def _many(name: str) -> Callable[..., Any]:
-    return lambda call, *operands: functools.reduce(getattr(call.xp, name), operands)
+    return lambda call, *operands: _folded(call, name, operands)
 
 
 for _op, _name in {"Max": "maximum", "Min": "minimum", "Sum": "add"}.items():
@@ -92,5 +112,5 @@ for _op, _name in {"Max": "maximum", "Min": "minimum", "Sum": "add"}.items():
 
 @kernel("Mean")
 def _mean(call: Call, *operands: Any) -> Any:
-    total = functools.reduce(call.xp.add, operands)
+    total = _folded(call, "add", operands)
     return total / total.dtype.type(len(operands))

@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..graph.dtypes import DType
+from ..graph.dtypes import BY_ONNX, DType
+from ..graph.errors import KernelError
 from ..graph.graph import Graph, Node
-from ..graph.types import Tensor
+from ..graph.schema import REQUIRED
+from ..graph.types import Placeholder, Tensor
 
 if TYPE_CHECKING:
     from .plan import Step
@@ -74,9 +76,10 @@ def readable_attributes(node: Node, given: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         node: The node.
         given: What the caller of the function around supplies for its placeholders.
-    """
-    from ..graph.types import Placeholder
 
+    Raises:
+        KernelError: If an attribute that the op's definition requires is missing.
+    """
     schema = node.schema
     found: dict[str, Any] = {}
     if schema is not None:
@@ -87,7 +90,31 @@ def readable_attributes(node: Node, given: Mapping[str, Any]) -> dict[str, Any]:
             if value is None:
                 continue
         found[name] = value
+    for name, spec in schema.attributes.items() if schema is not None else ():
+        if spec.default is REQUIRED and found[name] is None:
+            raise KernelError(f"Node {node} has no attribute {name!r}, which its definition requires.")
     return {name: _readable(value) for name, value in found.items() if value is not None}
+
+
+def supplied_types(node: Node, attributes: Mapping[str, Any]) -> dict[str, DType]:
+    """Return the type variables of a node that the caller of the function around it says, by attributes such as ``to``.
+
+    Args:
+        node: The node.
+        attributes: What :func:`readable_attributes` returned for it.
+
+    Raises:
+        KernelError: If the caller gives what is no dtype.
+    """
+    found = {}
+    for name, (variable, _) in getattr(node.schema, "type_attributes", {}).items():
+        number = attributes.get(name)
+        if number is None or not isinstance(node.attributes.get(name), Placeholder):
+            continue
+        if not isinstance(number, int) or number not in BY_ONNX:
+            raise KernelError(f"Node {node} takes a dtype from the caller of its function. Received: {name}={number!r}")
+        found[variable] = BY_ONNX[number]
+    return found
 
 
 def _readable(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..graph.dtypes import DType, cast_array, dtype_of_array
+from ..graph.errors import KernelError
 from .call import Call
 from .registry import kernel
 
@@ -19,7 +20,7 @@ def _cast_like(call: Call, x: Any, like: Any) -> Any:
 
 def convert(call: Call, x: Any, dtype: DType | None) -> Any:
     """Return the elements as ``dtype``; the attributes ``saturate`` and ``round_mode`` say how to round to 8-bit floats."""
-    assert dtype is not None
+    dtype = known(call, dtype)
     if dtype.kind == "string":
         return _to_text(x)
     if x.dtype.kind == "O":
@@ -31,6 +32,14 @@ def convert(call: Call, x: Any, dtype: DType | None) -> Any:
     if dtype.kind == "float" and dtype.bits == 8 and call.attr("saturate", 1):
         return saturated(x, dtype)
     return cast_array(x, dtype)
+
+
+def known(call: Call, dtype: DType | None) -> DType:
+    """Return a dtype that a node cannot do without."""
+    if dtype is None:
+        text = f"{call.node.op_type}: nothing says the dtype of the result."
+        raise KernelError(f"{text} The attribute for it is missing, or left out where the function around is called.")
+    return dtype
 
 
 def saturated(x: Any, dtype: DType) -> Any:
@@ -94,6 +103,5 @@ def _from_text(x: Any, dtype: DType) -> Any:
 
 @kernel("BitCast", moves=True)
 def _bit_cast(call: Call, x: Any) -> Any:
-    dtype = call.dtypes[0]
-    assert dtype is not None
+    dtype = known(call, call.dtypes[0])
     return call.xp.ascontiguousarray(x).view(dtype.numpy).reshape(x.shape)

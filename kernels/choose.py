@@ -6,11 +6,13 @@ from ..graph.errors import KernelError
 from .call import Call
 from .gather import axis_of
 from .registry import kernel
+from .room import check_broadcast, check_room
 
 
 @kernel("Where", moves=True)
 def where(call: Call, condition: Any, x: Any, y: Any) -> Any:
     """Return ``x`` where the condition holds, else ``y``."""
+    check_broadcast(call.xp, condition, x, y)
     return call.xp.where(condition, x, y)
 
 
@@ -103,6 +105,7 @@ def one_hot(call: Call, indices: Any, depth: Any, values: Any) -> Any:
         raise KernelError(f"OneHot: depth cannot be negative. Received: {count}")
     indices = indices.astype(xp.int64)
     indices = xp.expand_dims(xp.where(indices < 0, indices + count, indices), axis)
+    check_room(xp, [indices.size, count], max(values.itemsize, 1))
     ruler = xp.arange(count).reshape([-1 if i == axis else 1 for i in range(indices.ndim)])
     return xp.where(indices == ruler, values[1], values[0])
 

@@ -1,12 +1,14 @@
-"""Comparing two graphs value by value, on the same feeds, and measuring the ranges of values."""
+"""Comparing two graphs value by value, on the same feeds."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..graph.dtypes import cast_array
+from ..graph.errors import KernelError
 from ..graph.graph import Graph, Value
 from .call import constant_array
 from .feeds import random_feeds
+from .measure import wide_array
 from .program import compile
 
 #: A value whose error is a larger share of its own norm than this is called bad.
@@ -23,9 +25,10 @@ class Row(NamedTuple):
         max_error, mean_error: Largest and mean absolute difference, over the elements that are finite in both.
         norm_error: Norm of the differences over the norm of the first graph's value.
         overflow: Share of the elements that are finite in the first graph but not in the second.
+        unlike: Share of the elements that are infinite or NaN in the first graph and something else in the second.
         underflow: Share of the elements that are zero in the second graph only.
         non_finite: Share of the elements that are not finite in the second graph.
-        is_bad: Whether an element overflows, or ``norm_error`` exceeds the tolerance, or the shapes differ.
+        is_bad: Whether elements overflow or are unlike, or ``norm_error`` exceeds the tolerance, or the shapes differ.
     """
 
     value: str
@@ -37,6 +40,7 @@ class Row(NamedTuple):
     mean_error: float
     norm_error: float
     overflow: float
+    unlike: float
     underflow: float
     non_finite: float
     is_bad: bool
@@ -98,17 +102,19 @@ def compare(
         device: Where to run both.
 
     Raises:
-        KernelError: If a graph cannot be run.
+        KernelError: If a graph cannot be run, or the tolerance is no number from 0 on.
     """
+    if not isinstance(tolerance, int | float) or not tolerance >= 0:
+        raise KernelError(f"The tolerance of a comparison is a number from 0 on. Received: {tolerance!r}")
+    program_a, program_b = (compile(graph, device, fuse=False) for graph in (a, b))
     feeds = random_feeds(a) if feeds is None else feeds
     first = _Recorder(a)
-    results_a = compile(a, device, fuse=False)(feeds, on_value=first.record)
+    results_a = program_a(feeds, on_value=first.record)
     second = _Second(first, tolerance)
     second.constants(b)
-    program = compile(b, device, fuse=False)
-    results_b = program(_converted(feeds, b), on_value=second.record)
+    results_b = program_b(_converted(feeds, b), on_value=second.record)
     outputs = []
-    for name, value in zip(program.output_names, b.outputs, strict=True):
+    for name, value in zip(program_b.output_names, b.outputs, strict=True):
         if value in second.matched or not hasattr(results_a.get(name), "dtype"):
             outputs.append(value.name)
             continue
@@ -185,111 +191,39 @@ class _Second:
             self.rows.append(_row(value, value.name, reference, array, self.tolerance))
 
 
-def _wide(array: Any) -> Any:
-    import numpy as np
-
-    array = array.get() if hasattr(array, "get") else array
-    if array.dtype.kind in "OSU":
-        return None
-    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
-
-
 def _row(value: Value, name: str, a: Any, b: Any, tolerance: float) -> Row:
     import numpy as np
 
     node = value.producer
     head = (name, node.name, node.op_type, (str(a.dtype), str(b.dtype)), int(b.size))
-    x, y = _wide(a), _wide(b)
+    x, y = wide_array(a), wide_array(b)
     if a.shape != b.shape or x is None or y is None:
         same = a.shape == b.shape and bool((a == b).all())
         error = 0.0 if same else float("inf")
-        return Row(*head, error, error, error, 0.0, 0.0, 0.0, not same)
+        return Row(*head, error, error, error, 0.0, 0.0, 0.0, 0.0, not same)
     if not x.size:
-        return Row(*head, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, False)
+        return Row(*head, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, False)
     with np.errstate(all="ignore"):
         fine_x, fine_y = np.isfinite(x), np.isfinite(y)
         both = fine_x & fine_y
-        off = np.abs(np.where(both, y, 0) - np.where(both, x, 0))
-        norm = float(np.linalg.norm(np.where(both, x, 0).ravel()))
-        error = float(np.linalg.norm(off.ravel()))
+        x, y, wide_x, wide_y = np.where(both, x, 0), np.where(both, y, 0), x, y
+        off = np.abs(y - x)
+        unlike = ~fine_x & (wide_x != wide_y) & ~(np.isnan(wide_x) & np.isnan(wide_y))
+        norm, error = _norm(x), _norm(off)
+        mean = float((off / off.size).sum())
     overflow = float((fine_x & ~fine_y).mean())
     share = error / norm if norm else (float("inf") if error else 0.0)
-    errors = (float(off.max()), float(off.mean()), share)
-    shares = (overflow, float(((x != 0) & (y == 0)).mean()), float((~fine_y).mean()))
-    return Row(*head, *errors, *shares, overflow > 0 or share > tolerance)
+    is_bad = overflow > 0 or bool(unlike.any()) or not share <= tolerance
+    shares = (overflow, float(unlike.mean()), float(((wide_x != 0) & (wide_y == 0)).mean()), float((~fine_y).mean()))
+    return Row(*head, float(off.max()), mean, share, *shares, is_bad)
 
 
-class Range(NamedTuple):
-    """The range of a value's elements.
-
-    Attributes:
-        dtype: Its dtype.
-        size: Number of elements seen.
-        least, largest: Smallest and largest finite element; 0 where none is finite.
-        smallest: Least absolute value of the finite elements that are not zero; 0 where there are none.
-        non_finite: Number of elements that are not finite.
-    """
-
-    dtype: str
-    size: int
-    least: float
-    largest: float
-    smallest: float
-    non_finite: int
-
-    def joined(self, other: "Range") -> "Range":
-        """Return the range of the elements of both."""
-        smallest = min((x for x in (self.smallest, other.smallest) if x), default=0.0)
-        least, largest = min(self.least, other.least), max(self.largest, other.largest)
-        if self.size == self.non_finite or other.size == other.non_finite:
-            one = other if self.size == self.non_finite else self
-            least, largest = one.least, one.largest
-        return Range(self.dtype, self.size + other.size, least, largest, smallest, self.non_finite + other.non_finite)
-
-
-def measure(
-    graph: Graph, feeds: Mapping[str, Any] | Iterable[Mapping[str, Any]] | None = None, *, device: str = "cpu"
-) -> dict[str, Range]:
-    """Run a graph and return the range of every floating-point value by name, constants and inputs too.
-
-    Args:
-        graph: The graph.
-        feeds: Feeds for one run, or for each of several; made up where None.
-        device: Where to run.
-
-    Raises:
-        KernelError: If the graph cannot be run.
-    """
-    found: dict[str, Range] = {}
-
-    def record(value: Value, array: Any) -> None:
-        dtype = getattr(array, "dtype", None)
-        if dtype is not None and (
-            dtype.kind == "f" or (dtype.kind == "V" and value.dtype is not None and value.dtype.kind == "float")
-        ):
-            now = _range(array)
-            before = found.get(value.name)
-            found[value.name] = now if before is None else before.joined(now)
-
-    for node in graph.nodes:
-        if node.op_type == "Initializer" and node.domain == "ampgraph":
-            record(node.outputs[0], constant_array(node.attributes["value"]))
-    runs: list[Any] = [random_feeds(graph)] if feeds is None else [feeds] if isinstance(feeds, Mapping) else list(feeds)
-    program = compile(graph, device, fuse=False)
-    for run in runs:
-        for value in graph.inputs:
-            if value.name in run:
-                record(value, run[value.name])
-        program(run, on_value=record)
-    return found
-
-
-def _range(array: Any) -> Range:
+def _norm(x: Any) -> float:
+    """Return the Euclidean norm, of numbers whose squares over- or underflow too."""
     import numpy as np
 
-    name = array.dtype.name
-    x = _wide(array)
-    finite = x[np.isfinite(x)]
-    sizes = np.abs(finite[finite != 0])
-    bounds = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
-    return Range(name, int(x.size), *bounds, float(sizes.min()) if sizes.size else 0.0, int(x.size - finite.size))
+    size = np.abs(x)
+    largest = float(size.max())
+    if not 0 < largest < float("inf"):
+        return largest
+    return largest * float(np.linalg.norm((size / largest).ravel()))

@@ -1,9 +1,12 @@
 """Ops that make tensors of numbers known before any element is computed: constants, shapes, ranges."""
 
+from math import ceil
 from typing import Any
 
+from ..graph.errors import KernelError
 from .call import Call, text_array
 from .registry import kernel
+from .room import check_room
 from .shape import ints
 
 
@@ -20,15 +23,17 @@ def _constant(call: Call) -> Any:
     import numpy as np
 
     text = call.attr("value_string")
+    if text is None and call.attr("value_strings") is None:
+        raise KernelError("Constant has one of the attributes that say its value. Received: none")
     return text_array(np.array(call.attr("value_strings") if text is None else text, object))
 
 
 @kernel("ConstantOfShape", moves=True)
 def _constant_of_shape(call: Call, shape: Any) -> Any:
-    value = call.attr("value")
-    if value is None:
-        return call.xp.zeros(ints(shape), call.xp.float32)
-    return call.xp.full(ints(shape), value.ravel()[0], value.dtype)
+    xp, sizes, value = call.xp, ints(shape), call.attr("value")
+    dtype = xp.dtype(xp.float32) if value is None else value.dtype
+    check_room(xp, sizes, dtype.itemsize)
+    return xp.zeros(sizes, dtype) if value is None else xp.full(sizes, value.ravel()[0], dtype)
 
 
 @kernel("Shape", moves=True)
@@ -41,12 +46,19 @@ def _size(call: Call, x: Any) -> Any:
     return call.xp.asarray(x.size, call.xp.int64)
 
 
-@kernel("Range")
-def _range(call: Call, start: Any, limit: Any, delta: Any) -> Any:
+@kernel("Range", "com.microsoft:Range")
+def _range(call: Call, start: Any, limit: Any, delta: Any = None) -> Any:
     """Every element is ``start + i * delta``, so that errors do not add up."""
-    xp = call.xp
-    start, limit, delta = (value.ravel()[0] for value in (start, limit, delta))
-    if start.dtype.kind in "iu":
-        return xp.arange(int(start), int(limit), int(delta), start.dtype)
-    count = max(0, int(xp.ceil((float(limit) - float(start)) / float(delta))))
-    return (xp.arange(count) * float(delta) + float(start)).astype(start.dtype)
+    xp, dtype = call.xp, start.dtype
+    first, last, step = (1 if value is None else value.ravel()[0].item() for value in (start, limit, delta))
+    if not step:
+        raise KernelError(f"Range takes a step that is not 0. Received: {step}")
+    if dtype.kind in "iu":
+        check_room(xp, [len(range(first, last, step))], 8)
+        return xp.arange(first, last, step, dtype)
+    length = (last - first) / step
+    if not abs(length) < float("inf"):
+        raise KernelError(f"Range takes finite numbers. Received: {first}, {last} and {step}")
+    count = max(0, ceil(length))
+    check_room(xp, [count], 8)
+    return (xp.arange(count) * step + first).astype(dtype)

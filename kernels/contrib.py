@@ -1,6 +1,5 @@
 """Ops of ONNX Runtime that are small and belong nowhere else."""
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from ..graph.errors import KernelError
@@ -14,16 +13,6 @@ if TYPE_CHECKING:
 def expand_dims(call: "Call", x: Any, axis: Any) -> Any:
     """A new axis of 1."""
     return call.xp.expand_dims(x, int(axis.reshape(-1)[0]))
-
-
-@kernel("com.microsoft:Range")
-def arange(call: "Call", start: Any, limit: Any, delta: Any = None) -> Any:
-    """Numbers from ``start`` up to ``limit``, in steps of ``delta`` or 1."""
-    first, end, step = (x.reshape(-1)[0].item() for x in (start, limit, start * 0 + 1 if delta is None else delta))
-    if step == 0:
-        raise KernelError("Op Range needs a step that is not 0.")
-    count = max(0, math.ceil((end - first) / step))
-    return (first + step * call.xp.arange(count)).astype(start.dtype)
 
 
 @kernel("com.microsoft:UnfoldTensor", moves=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..graph.errors import KernelError
 from .registry import kernel
+from .room import check_room
 from .windows import Geometry, axis_attr, fold, geometry, pad, scratch, view
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def convolve(xp: Any, x: Any, w: Any, geo: Geometry, groups: int = 1, bias: Any 
     n, c, m, taps = x.shape[0], x.shape[1], w.shape[0], prod(geo.kernel)
     check_groups(c, w.shape[1], m, groups)
     depth, length = c // groups * taps, prod(geo.counts)
+    check_room(xp, (n, m, *geo.counts), x.itemsize)
     result = xp.empty((n, groups, m // groups, length), x.dtype)
     weights = w.reshape(groups, m // groups, depth)
     added = None if bias is None else bias.reshape(groups, m // groups, 1)

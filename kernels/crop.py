@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..graph.errors import KernelError
 from .registry import kernel
+from .room import check_room
 
 if TYPE_CHECKING:
     from .call import Call
@@ -24,6 +25,7 @@ def crop_and_resize(call: "Call", x: Any, boxes: Any, which: Any, size: Any) -> 
     if mode not in ("bilinear", "nearest"):
         raise KernelError(f"Op CropAndResize has the modes bilinear and nearest. Received: {mode!r}")
     (height, width), rows, columns = x.shape[2:], int(size[0]), int(size[1])
+    check_room(xp, (len(boxes), x.shape[1], rows, columns), x.itemsize)
     ys = _places(xp, boxes[:, 0], boxes[:, 2], height, rows)
     xs = _places(xp, boxes[:, 1], boxes[:, 3], width, columns)
     inside = ((ys >= 0) & (ys <= height - 1))[:, :, None] & ((xs >= 0) & (xs <= width - 1))[:, None, :]

@@ -9,6 +9,7 @@ from typing import Any
 from ..graph.errors import KernelError
 from .call import Call
 from .registry import kernel
+from .room import check_room
 
 
 def outside(call: Call, indices: Any, size: Any) -> KernelError:
@@ -35,6 +36,7 @@ def axis_of(call: Call, axis: int, rank: int) -> int:
 def gather(call: Call, data: Any, indices: Any) -> Any:
     """Return slices of ``data`` along one axis; the shape of ``indices`` takes that axis's place."""
     axis = axis_of(call, call.attr("axis", 0), data.ndim)
+    check_room(call.xp, (*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]), data.itemsize)
     try:
         # Of a single element NumPy makes a scalar, unless the index has an ellipsis.
         return call.xp.take(data, indices, axis=axis) if data.ndim + indices.ndim > 1 else data[indices, ...]
@@ -70,6 +72,7 @@ def gather_nd(call: Call, data: Any, indices: Any) -> Any:
         text = f"{call.node.op_type}: {batch} batch axes and {depth} coordinates do not fit a tensor of rank {data.ndim}."
         raise KernelError(f"{text} Received: indices of shape {list(indices.shape)}")
     lead = indices.shape[:-1]
+    check_room(call.xp, lead + data.shape[batch + depth :], data.itemsize)
     mesh = [call.xp.arange(lead[k]).reshape([-1 if i == k else 1 for i in range(len(lead))]) for k in range(batch)]
     index = (*mesh, *call.xp.moveaxis(indices, -1, 0))
     if not depth:

@@ -3,8 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from ..graph.errors import KernelError
-from .attention import attend, join_heads, split_heads
+from .attention import attend, join_heads, split_heads, window
 from .registry import kernel
+from .room import check_room
 from .rotary import rotate
 
 if TYPE_CHECKING:
@@ -63,13 +64,9 @@ def group_query_attention(
         q, k = (rotate(xp, x, cos[where], sin[where], interleaved) for x in (q, k))
     capacity = max(longest, 0 if past_k is None else past_k.shape[2])
     k, v = (_cached(xp, past, new, at, capacity) for past, new in ((past_k, k), (past_v, v)))
-    key, query = xp.arange(longest), at[:, None, :, None]
-    allowed = key < lengths[:, None, None, None]
-    if call.attr("causal", 1):
-        allowed = allowed & (key <= query)
-    reach = call.attr("local_window_size", -1)
-    if reach > 0:
-        allowed = allowed & (key > query - reach)
+    reach, causal = call.attr("local_window_size", -1), call.attr("causal", 1)
+    allowed = xp.arange(longest) < lengths[:, None, None, None]
+    allowed = allowed & window(xp, length, longest, before, reach - 1 if reach > 0 else -1, 0 if causal else -1)
     if sink is not None:
         sink = sink.reshape(1, heads, 1, 1)
     elif call.attr("smooth_softmax", 0) == 1:
@@ -92,6 +89,7 @@ def group_query_attention(
 def _cached(xp: Any, past: Any, new: Any, at: Any, capacity: int) -> Any:
     """Return the cache with ``new[batch, heads, sequence, size]`` at positions ``at[batch, sequence]``."""
     batch, heads, _, size = new.shape
+    check_room(xp, (batch, heads, capacity, size), new.itemsize)
     result = xp.zeros((batch, heads, capacity, size), new.dtype)
     if past is not None:
         result[:, :, : past.shape[2]] = past

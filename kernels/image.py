@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..graph.errors import KernelError
 from .registry import kernel
+from .room import check_room
 from .windows import Geometry, axis_attr, fold
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def center_crop_pad(call: "Call", x: Any, shape: Any) -> Any:
             put[axis] = slice(start, start + have)
     if tuple(sizes) == x[tuple(take)].shape:
         return x[tuple(take)]
+    check_room(call.xp, sizes, x.itemsize)
     result = call.xp.zeros(sizes, x.dtype)
     result[tuple(put)] = x[tuple(take)]
     return result
@@ -92,12 +94,14 @@ def roi_align(call: "Call", x: Any, rois: Any, images: Any) -> Any:
     half = call.opset >= 16 and call.attr("coordinate_transformation_mode", "half_pixel") == "half_pixel"
     greatest = call.attr("mode", "avg") == "max"
     boxes = rois.astype(xp.float64) * scale - (0.5 if half else 0.0)
+    check_room(xp, (len(rois), x.shape[1], h, w), x.itemsize)
     result = xp.empty((len(rois), x.shape[1], h, w), x.dtype)
     for i, (box, image) in enumerate(zip(boxes.tolist(), images.tolist(), strict=True)):
         grid = []
         for start, end, bins, size in ((box[1], box[3], h, x.shape[2]), (box[0], box[2], w, x.shape[3])):
             length = end - start if half else max(end - start, 1.0)
             count = ratio if ratio > 0 else max(ceil(length / bins), 1)
+            check_room(xp, [bins * count, size], 8)
             at = start + (xp.arange(bins * count) + 0.5) * length / (bins * count)
             grid.append((*_corners(xp, at, size, x.dtype), count))
         result[i] = _samples(xp, x[image], grid, (h, w), greatest)
@@ -135,6 +139,7 @@ def max_roi_pool(call: "Call", x: Any, rois: Any) -> Any:
     """The greatest element in each bin of each region, whose corners are rounded to pixels."""
     xp = call.xp
     bins = [int(v) for v in call.attr("pooled_shape", ())]
+    check_room(xp, (len(rois), x.shape[1], *bins), x.itemsize)
     result = xp.zeros((len(rois), x.shape[1], *bins), x.dtype)
     images = rois[:, 0].astype(xp.int64).tolist()
     # Half a pixel is rounded away from 0.

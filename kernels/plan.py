@@ -7,7 +7,7 @@ from ..graph.dtypes import DTYPES, DType
 from ..graph.errors import AmpgraphError, KernelError, did_you_mean
 from ..graph.graph import Graph, Node, Value
 from ..graph.types import Tensor
-from .call import constant_array, readable_attributes
+from .call import constant_array, readable_attributes, supplied_types
 from .registry import Kernel, all_kernels, find_kernel
 from .run import Run, widened
 
@@ -30,6 +30,7 @@ class Step:
         operands: Register of each operand, -1 where omitted.
         results: Register of each result, -1 where nobody uses it.
         dead: Registers that are read here for the last time.
+        types: The node's types, and those that the caller of the function around it supplies.
         dtypes: Dtype of each result as far as declared.
         is_typed: Whether all of them are.
         operand_dtypes: Dtype of each operand as far as declared.
@@ -50,19 +51,26 @@ class Step:
         "opset",
         "results",
         "stays_wide",
+        "types",
     )
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, given: Mapping[str, Any]) -> None:
         self.node = node
         self.kernel: Kernel | None = None
         self.function: Plan | None = None
         self.bodies: dict[Graph, Plan] = {}
-        self.attributes: dict[str, Any] = {}
+        self.attributes = readable_attributes(node, given)
         self.opset = node.graph.opsets.get(node.domain, 1)
         self.operands: list[int] = []
         self.results: list[int] = []
         self.dead: list[int] = []
+        self.types: Mapping[str, DType] = node.types
         self.dtypes: list[DType | None] = [value.dtype for value in node.outputs]
+        supplied = supplied_types(node, self.attributes)
+        if supplied:
+            self.types = {**node.types, **supplied}
+            ports = node.signature.outputs
+            self.dtypes = [supplied.get(str(port), dtype) for port, dtype in zip(ports, self.dtypes, strict=True)]
         self.is_typed = None not in self.dtypes
         self.operand_dtypes: list[DType | None] = [None if value is None else value.dtype for value in node.inputs]
         self.stays_wide = False
@@ -105,6 +113,7 @@ class Planner:
         self.frozen = True
         self.missing: list[Node] = []
         self._arrays: dict[int, Any] = {}
+        self._functions: dict[Any, tuple[Plan, Mapping[str, Any]]] = {}
 
     def plan(self, graph: Graph, given: Mapping[str, Any] | None = None) -> Plan:
         """Plan a graph.
@@ -207,6 +216,13 @@ class Planner:
         given = sum(operand.nbytes for operand in operands if operand is not None)
         return None if made > max(_ALWAYS_FOLDED, _MOST_GROWTH * given) else results
 
+    def _function(self, function: Graph, given: Mapping[str, Any]) -> Plan:
+        """Plan a function; calls with equal attributes share a plan, so that functions of functions take no longer to plan."""
+        key = (function, *sorted((name, _key(value)) for name, value in given.items()))
+        if key not in self._functions:
+            self._functions[key] = self.plan(function, given), given
+        return self._functions[key][0]
+
     def _finish(self, plan: Plan, constants: set[int]) -> None:
         """Find the last use of every register, forget constants that nobody uses, and see which results stay float32."""
         last: dict[int, Step] = {}
@@ -222,11 +238,10 @@ class Planner:
             _keep_wide(plan)
 
     def _step(self, node: Node, given: Mapping[str, Any]) -> Step:
-        step = Step(node)
+        step = Step(node, given)
         function = node.graph.functions.get(f"{node.domain}:{node.op_type}")
-        step.attributes = readable_attributes(node, given)
         if function is not None:
-            step.function = self.plan(function, step.attributes)
+            step.function = self._function(function, step.attributes)
             return step
         step.kernel = find_kernel(node.domain, node.op_type)
         if step.kernel is None:
@@ -236,6 +251,13 @@ class Planner:
                 if isinstance(body, Graph):
                     step.bodies[body] = self.plan(body, given)
         return step
+
+
+def _key(value: Any) -> Any:
+    """Return what tells attributes apart; objects that are no plain data count as themselves."""
+    if isinstance(value, list):
+        return tuple(map(_key, value))
+    return (value.__class__, repr(value)) if isinstance(value, int | float | str) else id(value)
 
 
 def _keep_wide(plan: Plan) -> None:

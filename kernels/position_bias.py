@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from .attention import split_heads
 from .elementwise import sigmoid
 from .registry import kernel
+from .room import check_room
 
 if TYPE_CHECKING:
     from .call import Call
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 def relative_position_bias(call: "Call", table: Any, queries: Any, keys: Any) -> Any:
     """Look up ``table[buckets, heads]`` by distance: half of the buckets are exact, the others grow up to ``max_distance``."""
     xp, buckets = call.xp, table.shape[0]
+    check_room(xp, [int(queries), int(keys), table.shape[1]], 8)
     distance = xp.arange(int(queries))[:, None] - xp.arange(int(keys))
     start = 0
     if call.attr("is_bidirectional", 0):

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..graph.dtypes import DType
 from ..graph.errors import KernelError, did_you_mean
 from ..graph.graph import Graph, Node, Value
 from .backend import get_backend
-from .call import text_array
+from .feeds import check_feed
 from .plan import Planner, missing_kernels
 from .run import Run
 
@@ -37,11 +36,16 @@ class Program:
     """
 
     def __init__(self, graph: Graph, device: str = "cpu", *, fuse: bool = True) -> None:
+        if not isinstance(graph, Graph):
+            raise KernelError(f"A program is made of a Graph, as ampgraph.load returns it. Received: {type(graph).__name__}")
         self.graph = graph
         self._backend = get_backend(device)
         self.device = self._backend.name
         planner = Planner(self._backend.xp, fuse)
-        self._plan = planner.plan(graph)
+        try:
+            self._plan = planner.plan(graph)
+        except RecursionError:
+            raise _too_deep(graph) from None
         if planner.missing:
             raise missing_kernels(planner.missing)
         self._inputs = {value.name: value for value in graph.inputs}
@@ -80,25 +84,35 @@ class Program:
         """
         import numpy as np
 
-        inputs = self._check(feeds)
+        inputs = self.check(feeds)
         if self.device != "cpu":
             inputs = [self._backend.xp.asarray(x) if isinstance(x, np.ndarray) and x.dtype.kind in "biufc" else x for x in inputs]
         plan = self._plan if self._defaults.keys().isdisjoint(feeds) else self._open_plan
-        with np.errstate(all="ignore"):
-            results = Run(self._backend.xp, on_value, on_node).graph(plan, inputs)
+        try:
+            with np.errstate(all="ignore"):
+                results = Run(self._backend.xp, on_value, on_node).graph(plan, inputs)
+        except RecursionError:
+            raise _too_deep(self.graph) from None
         return dict(zip(self.output_names, results, strict=True))
 
-    def _check(self, feeds: Mapping[str, Any]) -> list[Any]:
+    def check(self, feeds: Mapping[str, Any]) -> list[Any]:
+        """Return what the inputs get, in their order.
+
+        Raises:
+            KernelError: If a feed is missing, unknown, or of another dtype or shape.
+        """
+        if not isinstance(feeds, Mapping):
+            raise KernelError(f"Feeds are arrays by the names of the inputs, a mapping. Received: {type(feeds).__name__}")
         for name in feeds:
             if name not in self._inputs:
                 raise KernelError(
                     f"Feed {name!r} is no input of graph {self.graph.name!r}: {', '.join(self._inputs) or 'it has none'}."
-                    f"{did_you_mean(name, self._inputs)}"
+                    f"{did_you_mean(str(name), self._inputs)}"
                 )
         found = []
         for name, value in self._inputs.items():
             if name in feeds:
-                found.append(_checked(feeds[name], value, name))
+                found.append(check_feed(feeds[name], value))
             elif name in self._defaults:
                 found.append(self._defaults[name])
             else:
@@ -106,45 +120,7 @@ class Program:
         return found
 
 
-def _checked(feed: Any, value: Value, name: str) -> Any:
-    """Return a feed as the array (or list) that the input takes."""
-    import numpy as np
-
-    container = value.container
-    if container.startswith("optional"):
-        if feed is None:
-            return None
-        container = container[9:-1]
-    if container == "seq" and isinstance(feed, list | tuple):
-        return [_checked_array(item, value, f"{name}[{i}]") for i, item in enumerate(feed)]
-    if container or (feed is None):
-        if container and container != "seq" and feed is not None:
-            return feed
-        raise KernelError(
-            f"Input {name!r} takes {f'a {container}' if container else 'an array'}. Received: {type(feed).__name__}"
-        )
-    if not isinstance(feed, np.ndarray | np.generic) and not hasattr(feed, "__cuda_array_interface__"):
-        try:
-            feed = np.asarray(feed, None if value.dtype is None or value.dtype.kind == "string" else value.dtype.numpy)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise KernelError(f"Input {name!r} takes an array of {value.dtype}{value.shape}: {error}") from error
-    return _checked_array(feed, value, name)
-
-
-def _checked_array(feed: Any, value: Value, name: str) -> Any:
-    dtype: DType | None = value.dtype
-    array = feed if hasattr(feed, "astype") and hasattr(feed, "ndim") else None
-    if array is None:
-        raise KernelError(f"Input {name!r} takes an array. Received: {type(feed).__name__}")
-    if array.dtype.kind in "OSU" and (dtype is None or dtype.kind == "string"):
-        array = text_array(array)
-    elif dtype is not None and array.dtype != dtype.numpy and array.dtype.newbyteorder("=") == dtype.numpy:
-        array = array.astype(dtype.numpy)  # of a machine that stores bytes the other way round
-    elif dtype is not None and array.dtype != dtype.numpy:
-        raise KernelError(f"Input {name!r} takes {dtype}. Received: {array.dtype}, of shape {list(array.shape)}")
-    dims = value.shape.dims
-    if dims is not None and (
-        len(dims) != array.ndim or any(isinstance(dim, int) and dim != size for dim, size in zip(dims, array.shape, strict=True))
-    ):
-        raise KernelError(f"Input {name!r} takes shape {value.shape}. Received: {list(array.shape)}")
-    return array if array.__class__.__name__ == "ndarray" else array[...]
+def _too_deep(graph: Graph) -> KernelError:
+    return KernelError(
+        f"Functions and bodies of graph {graph.name!r} are nested deeper than Python's stack; inline some of them."
+    )

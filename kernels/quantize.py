@@ -4,7 +4,7 @@ from typing import Any
 
 from ..graph.dtypes import DTYPES, DType
 from .call import Call
-from .cast import saturated
+from .cast import known, saturated
 from .matmul import centred, integer_product
 from .registry import kernel
 
@@ -92,8 +92,7 @@ def requantize(xp: Any, total: Any, multiplier: Any, zero_point: Any, dtype: DTy
 def _qlinear_matmul(
     call: Call, a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any, y_scale: Any, y_zero: Any
 ) -> Any:
-    xp, dtype = call.xp, call.dtypes[0]
-    assert dtype is not None
+    xp, dtype = call.xp, known(call, call.dtypes[0])
     total = integer_product(xp, centred(xp, a, a_zero, -2), centred(xp, b, b_zero, -1))
     if a_scale.ndim == 1 and a_scale.size > 1:
         a_scale = a_scale.reshape(-1, 1)

@@ -9,43 +9,32 @@ from ..graph.dtypes import cast_array
 from ..graph.errors import KernelError
 from .call import Call
 from .registry import kernel
+from .room import check_room
 
 
 def _draw(call: Call, name: str, shape: tuple[int, ...], *parameters: float) -> Any:
     """Return numbers of a distribution, drawn in float64 by NumPy; the caller rounds them to the declared dtype."""
+    check_room(call.xp, shape, 8)
     return call.xp.asarray(getattr(call.rng(call.attr("seed", None)), name)(*parameters, shape))
 
 
-def _normal(call: Call, shape: tuple[int, ...]) -> Any:
-    return _draw(call, "normal", shape, call.attr("mean", 0.0), call.attr("scale", 1.0))
+@kernel("RandomNormal", "RandomNormalLike")
+def random_normal(call: Call, like: Any = None) -> Any:
+    """Draw from a normal distribution, in the shape of the operand or the attribute."""
+    return _draw(call, "normal", _shape(call, like), call.attr("mean", 0.0), call.attr("scale", 1.0))
 
 
-def _uniform(call: Call, shape: tuple[int, ...]) -> Any:
-    return _draw(call, "uniform", shape, call.attr("low", 0.0), call.attr("high", 1.0))
+@kernel("RandomUniform", "RandomUniformLike")
+def random_uniform(call: Call, like: Any = None) -> Any:
+    """Draw from a uniform distribution, in the shape of the operand or the attribute."""
+    return _draw(call, "uniform", _shape(call, like), call.attr("low", 0.0), call.attr("high", 1.0))
 
 
-@kernel("RandomNormal")
-def random_normal(call: Call) -> Any:
-    """Draw from a normal distribution."""
-    return _normal(call, tuple(call.attr("shape")))
-
-
-@kernel("RandomNormalLike")
-def random_normal_like(call: Call, x: Any) -> Any:
-    """Draw from a normal distribution, in the shape of the operand."""
-    return _normal(call, x.shape)
-
-
-@kernel("RandomUniform")
-def random_uniform(call: Call) -> Any:
-    """Draw from a uniform distribution."""
-    return _uniform(call, tuple(call.attr("shape")))
-
-
-@kernel("RandomUniformLike")
-def random_uniform_like(call: Call, x: Any) -> Any:
-    """Draw from a uniform distribution, in the shape of the operand."""
-    return _uniform(call, x.shape)
+def _shape(call: Call, like: Any) -> tuple[int, ...]:
+    shape = call.attr("shape") if like is None else like.shape
+    if shape is None:
+        raise KernelError(f"{call.node.op_type} has an attribute shape. Received: none")
+    return tuple(shape)
 
 
 @kernel("Bernoulli")

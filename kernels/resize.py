@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..graph.errors import KernelError
 from .registry import kernel
+from .room import check_room
 
 if TYPE_CHECKING:
     from .call import Call
@@ -54,7 +55,12 @@ def resize(call: "Call", x: Any, *operands: Any) -> Any:
 
 
 def _axes(call: "Call", x: Any, *operands: Any) -> list[Axis]:
-    """Return the axes to resize, from ``scales`` or ``sizes``, wherever this version of the op keeps them."""
+    """Return the axes to resize, from ``scales`` or ``sizes``, wherever this version of the op keeps them.
+
+    A scale gives the size that the standard's shape inference declares, ``floor(size * scale)`` in float32, also in
+    ``tf_crop_and_resize``: the standard's text once says ``floor(size * (end - start) * scale)``, and once that the scale is the
+    ratio of the lengths; inference, the reference and ONNX Runtime agree on the latter.
+    """
     roi: Any = None
     scales: Any = None
     sizes: Any = None
@@ -80,17 +86,24 @@ def _axes(call: "Call", x: Any, *operands: Any) -> list[Axis]:
         factors = [float(v) for v in given]
         if min(factors, default=1) <= 0:
             raise KernelError(f"Resize needs positive scales. Received: {factors}")
-        results = [floor(n * (e - s) * f) for n, s, e, f in zip(shape, starts, ends, factors, strict=True)]
+        results = [floor(_in_float32(n, f)) for n, f in zip(shape, factors, strict=True)]
     else:
         results = [int(v) for v in given]
         factors = [r / n if n else 1.0 for r, n in zip(results, shape, strict=True)]
         policy = call.attr("keep_aspect_ratio_policy", "stretch")
         if policy != "stretch":
             factors = [(min if policy == "not_larger" else max)(factors)] * len(factors)
-            results = [floor(n * f + 0.5) for n, f in zip(shape, factors, strict=True)]
+            results = [floor(_in_float32(n, f) + 0.5) for n, f in zip(shape, factors, strict=True)]
     if min(results, default=0) < 0:
         raise KernelError(f"Resize needs sizes that are not negative. Received: {results}")
+    check_room(call.xp, [*results, *(size for i, size in enumerate(x.shape) if i not in chosen)], x.itemsize)
     return [Axis(*fields) for fields in zip(chosen, shape, results, factors, starts, ends, strict=True)]
+
+
+def _in_float32(size: int, scale: float) -> float:
+    import numpy as np  # for one number
+
+    return float(np.float32(size) * np.float32(scale))
 
 
 def _untouched(call: "Call", axis: Axis) -> bool:

@@ -39,6 +39,7 @@ class Run:
         self.reuses: bool = xp.__name__ == "numpy"
         self.on_value = on_value
         self.on_node = on_node
+        self.failed: KernelError | None = None
 
     def graph(self, plan: "Plan", inputs: Sequence[Any]) -> list[Any]:
         """Run a plan on a value for each input; return a value for each output."""
@@ -55,9 +56,9 @@ class Run:
             try:
                 results = self.step(step, operands)
             except AmpgraphError as error:
-                raise _with_place(error, step) from error
+                raise self._placed(error, step) from error
             except _ERRORS as error:
-                raise _with_place(KernelError(f"{type(error).__name__}: {error}"), step) from error
+                raise self._placed(KernelError(f"{type(error).__name__}: {error}"), step) from error
             if self.on_node is not None:
                 self.on_node(step.node, time.perf_counter() - start)
             if self.on_value is not None:
@@ -94,6 +95,13 @@ class Run:
         if step.stays_wide:
             return [round_on_grid(results[0])]
         return [as_declared(result, dtype) for result, dtype in zip(results, dtypes, strict=False)]
+
+    def _placed(self, error: AmpgraphError, step: "Step") -> KernelError:
+        """Return the error with nodes in its message: this one and, where bodies and functions are nested, the innermost."""
+        dtypes = ", ".join("-" if dtype is None else dtype.name for dtype in step.operand_dtypes)
+        placed = KernelError(f"Node {step.node} on ({dtypes}) failed: {self.failed or error}")
+        self.failed = self.failed or placed
+        return placed
 
 
 def _detached(results: tuple[Any, ...]) -> Sequence[Any]:
@@ -177,7 +185,7 @@ def as_declared(value: Any, dtype: DType | None) -> Any:
 def actual_dtypes(step: "Step", operands: Sequence[Any]) -> list[DType | None]:
     """Return the dtypes of the results of a node whose types are not known before it runs."""
     ports = step.node.signature
-    known: dict[Any, DType] = dict(step.node.types)
+    known: dict[Any, DType] = dict(step.types)
     for port, operand in zip(ports.inputs, operands, strict=False):
         while operand.__class__ is list and operand:
             operand = operand[0]
@@ -190,9 +198,3 @@ def actual_dtypes(step: "Step", operands: Sequence[Any]) -> list[DType | None]:
             if found is not None:
                 known[variable] = found
     return [known.get(port) if isinstance(port, str) else port for port in ports.outputs]
-
-
-def _with_place(error: AmpgraphError, step: "Step") -> KernelError:
-    """Return the error with the node in its message."""
-    dtypes = ", ".join("-" if dtype is None else dtype.name for dtype in step.operand_dtypes)
-    return KernelError(f"Node {step.node} on ({dtypes}) failed: {error}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..graph.errors import KernelError
 from .conv import check_groups, check_ranks, kernel_shape
 from .registry import kernel
+from .room import check_room
 from .windows import geometry
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ def affine_grid(call: "Call", theta: Any, size: Any) -> Any:
     n, _, *sizes = (int(v) for v in size)
     if theta.shape != (n, len(sizes), len(sizes) + 1):
         raise KernelError(f"AffineGrid for size {[int(v) for v in size]} got maps of shape {list(theta.shape)}")
+    check_room(xp, (n, *sizes, len(sizes)), theta.itemsize)
     lines = []
     for length in sizes:
         line = xp.arange(length, dtype=theta.dtype)

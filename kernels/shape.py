@@ -5,6 +5,7 @@ from typing import Any
 from ..graph.errors import KernelError
 from .call import Call
 from .registry import kernel
+from .room import check_room
 
 
 def ints(values: Any) -> list[int]:
@@ -67,15 +68,18 @@ def _transpose(call: Call, x: Any) -> Any:
 @kernel("Expand", moves=True)
 def _expand(call: Call, x: Any, shape: Any) -> Any:
     xp = call.xp
-    return xp.broadcast_to(x, xp.broadcast_shapes(x.shape, tuple(ints(shape))))
+    sizes = xp.broadcast_shapes(x.shape, tuple(ints(shape)))
+    check_room(xp, sizes, x.itemsize)  # only a view, but whoever reads it needs room
+    return xp.broadcast_to(x, sizes)
 
 
 @kernel("Tile", moves=True)
 def _tile(call: Call, x: Any, repeats: Any, axis: Any = None) -> Any:
-    if axis is None:
-        return call.xp.tile(x, ints(repeats))
-    counts = [1] * x.ndim  # version 1
-    counts[int(axis.ravel()[0])] = int(repeats.ravel()[0])
+    counts = ints(repeats)
+    if axis is not None:  # version 1
+        counts = [1] * x.ndim
+        counts[int(axis.ravel()[0])] = int(repeats.ravel()[0])
+    check_room(call.xp, [*x.shape, *counts], x.itemsize)
     return call.xp.tile(x, counts)
 
 
@@ -91,10 +95,10 @@ def _split(call: Call, x: Any, split: Any = None) -> Any:
     if split is None:
         parts = call.attr("num_outputs", call.results)
         size = -(-x.shape[axis] // parts)
-        sizes = [max(0, min(size, x.shape[axis] - i * size)) for i in range(parts)]
+        sizes = [max(0, min(size, x.shape[axis] - i * size)) for i in range(min(parts, call.results))]
     else:
         sizes = ints(split)
-    if sum(sizes) != x.shape[axis]:
+    if min(sizes, default=0) < 0 or (split is not None and sum(sizes) != x.shape[axis]):
         raise KernelError(f"Axis {axis} of an operand of shape {list(x.shape)} cannot be split. Received: {sizes}")
     results, start = [], 0
     for size in sizes:
@@ -146,12 +150,10 @@ def _pad(call: Call, x: Any, pads: Any = None, value: Any = None, axes: Any = No
     widths = [(max(0, a), max(0, b)) for a, b in widths]
     mode = call.attr("mode", "constant")
     xp = call.xp
+    sizes = [a + size + b for (a, b), size in zip(widths, x.shape, strict=True)]
+    check_room(xp, sizes, x.itemsize)
     if mode == "constant":
-        result = xp.full(
-            [a + size + b for (a, b), size in zip(widths, x.shape, strict=True)],
-            _scalar(value, x.dtype),
-            x.dtype,
-        )
+        result = xp.full(sizes, _scalar(value, x.dtype), x.dtype)
         result[tuple(slice(a, a + size) for (a, _), size in zip(widths, x.shape, strict=True))] = x
         return result
     for axis, (before, after) in enumerate(widths):

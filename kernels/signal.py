@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..graph.errors import KernelError
 from .registry import kernel
+from .room import check_room
 
 if TYPE_CHECKING:
     from .call import Call
@@ -25,7 +26,9 @@ def _fitted(xp: Any, x: Any, length: int, axis: int) -> Any:
     before = (slice(None),) * axis
     if x.shape[axis] >= length:
         return x[(*before, slice(0, length))]
-    result = xp.zeros((*x.shape[:axis], length, *x.shape[axis + 1 :]), x.dtype)
+    shape = (*x.shape[:axis], length, *x.shape[axis + 1 :])
+    check_room(xp, shape, 16)
+    result = xp.zeros(shape, x.dtype)
     result[(*before, slice(0, x.shape[axis]))] = x
     return result
 
@@ -41,6 +44,8 @@ def dft(call: "Call", x: Any, length: Any = None, axis: Any = None) -> Any:
     values = _complex(xp, x)
     inverse, half = bool(call.attr("inverse", 0)), bool(call.attr("onesided", 0))
     size = x.shape[at] if length is None else int(length.reshape(()))
+    if size < 1:
+        raise KernelError(f"DFT has at least one point. Received: {size}")
     if inverse and half:
         if length is None:
             size = 2 * (x.shape[at] - 1)
@@ -93,6 +98,7 @@ def _cosine_window(call: "Call", size: Any, weights: tuple[float, ...]) -> Any:
     """Return the sum of cosines ``(-1)**k * weights[k] * cos(2 pi k n / N)``, of period ``size`` or one less."""
     xp = call.xp
     n = int(size.reshape(()))
+    check_room(xp, [n], 8)
     at = 2 * xp.pi * xp.arange(n, dtype=xp.float64) / max(n if call.attr("periodic", 1) else n - 1, 1)
     window: Any = sum(((-1) ** k * weight * xp.cos(k * at) for k, weight in enumerate(weights)), start=xp.zeros(n))
     return window.astype(_declared(call))
@@ -127,6 +133,7 @@ def mel_weight_matrix(call: "Call", bins: Any, length: Any, rate: Any, low: Any,
     """Triangles on the mel scale over the bins of a spectrum: ``[spectrum bins, mel bins]``; corners stand on bins."""
     xp = call.xp
     count, size, samples = (int(v.reshape(())) for v in (bins, length, rate))
+    check_room(xp, [size // 2 + 1, count], 8)
     first, last = 2595 * xp.log10(1 + xp.asarray([float(low.reshape(())), float(high.reshape(()))]) / 700)
     mel = first + xp.arange(count + 2) * (last - first) / (count + 2)  # the standard's step, which ends before `high`
     edges = xp.floor((size + 1) * (700 * (10 ** (mel / 2595) - 1)) / samples).astype(xp.int64)

@@ -4,7 +4,6 @@ Strings are ``str`` objects in arrays of objects, which exist in NumPy alone; so
 numbers.
 """
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +11,9 @@ import numpy as np
 
 from ..graph.errors import KernelError
 from .call import Call, text_array
+from .regex import Pattern
 from .registry import kernel
+from .room import check_room
 
 
 def _strings(items: Sequence[str], shape: Sequence[int]) -> Any:
@@ -41,16 +42,9 @@ def string_split(call: Call, x: Any) -> tuple[Any, Any]:
 
 @kernel("RegexFullMatch", moves=True)
 def regex_full_match(call: Call, x: Any) -> Any:
-    """Return which strings a pattern matches as a whole.
-
-    Patterns are Python's, of which RE2's are nearly a subset; unlike RE2, Python may take very long for some of them.
-    """
-    pattern = call.attr("pattern", "")
-    try:
-        match = re.compile(pattern).fullmatch
-    except re.error as error:
-        raise KernelError(f"RegexFullMatch: the pattern cannot be read: {error}. Received: {pattern!r}") from None
-    return np.asarray([match(text) is not None for text in x.ravel().tolist()], dtype=bool).reshape(x.shape)
+    """Return which strings a pattern of RE2 matches as a whole."""
+    match = Pattern(call.attr("pattern", "")).fullmatch
+    return np.asarray([match(text) for text in x.ravel().tolist()], dtype=bool).reshape(x.shape)
 
 
 @kernel("StringNormalizer", moves=True)
@@ -81,7 +75,9 @@ def tf_idf_vectorizer(call: Call, x: Any) -> Any:
     known, ids = xp.unique(tokens, return_inverse=True)
     rows = x.reshape(1, -1) if x.ndim < 2 else x
     words = _look_up(xp, known, rows if rows.dtype.kind == "O" else rows.astype(xp.int64))
-    counts = xp.zeros((rows.shape[0], int(columns.max()) + 1 if columns.size else 0), dtype=xp.float32)
+    shape = (rows.shape[0], int(columns.max()) + 1 if columns.size else 0)
+    check_room(xp, shape, 4)
+    counts = xp.zeros(shape, dtype=xp.float32)
     least, most, skips = (call.attr(name) for name in ("min_gram_length", "max_gram_length", "max_skip_count"))
     bounds = [*call.attr("ngram_counts"), len(pool)]
     first = 0
@@ -95,7 +91,7 @@ def tf_idf_vectorizer(call: Call, x: Any) -> Any:
         places = columns[first : first + len(grams)]
         first += len(grams)
         if least <= n <= most and len(grams):
-            for distance in range(1, skips + 2 if n > 1 else 2):
+            for distance in range(1, min(skips + 2, rows.shape[1] + 1) if n > 1 else 2):
                 _count(xp, counts, words, grams, places, distance)
     mode = call.attr("mode")
     if mode not in ("TF", "IDF", "TFIDF"):

@@ -11,6 +11,7 @@ from math import ceil, floor, prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..graph.errors import KernelError
+from .room import check_room
 
 if TYPE_CHECKING:
     from .call import Call
@@ -109,6 +110,18 @@ def _geometry(
     return Geometry(kernel, strides, dilations, tuple(begins), tuple(ends), tuple(counts))
 
 
+@lru_cache(4096)
+def trimmed(geo: Geometry, shape: tuple[int, ...]) -> Geometry:
+    """Return the windows without taps at the ends of them that see nothing but padding in an array of this spatial shape."""
+    kernel, begins = [], []
+    for size, k, s, d, begin, count in zip(shape, geo.kernel, geo.strides, geo.dilations, geo.begins, geo.counts, strict=True):
+        first = min(max(0, (begin - (count - 1) * s) // d), k - 1)
+        last = max(min(k - 1, (begin + size - 1) // d), first)
+        kernel.append(last - first + 1)
+        begins.append(begin - first * d)
+    return geo._replace(kernel=tuple(kernel), begins=tuple(begins))
+
+
 def axis_attr(call: "Call", name: str, count: int, default: int = 1) -> tuple[int, ...]:
     """Return an attribute that has ``count`` integers; all ``default`` when it is left out or empty."""
     values = tuple(int(v) for v in call.attr(name, None) or ())
@@ -150,9 +163,9 @@ def scratch(xp: Any, use: str, shape: Sequence[int], dtype: Any) -> Any:
     Memory fresh from the system is expensive to touch first, more than what is computed in it; so NumPy's is kept, up to
     4 MB for each thread and use. CuPy keeps its own.
     """
-    count = prod(shape)
-    size = count * dtype.itemsize
+    size = prod(shape) * dtype.itemsize
     if xp.__name__ != "numpy" or size > 1 << 22:
+        check_room(xp, shape, dtype.itemsize)
         return xp.empty(shape, dtype)
     kept = getattr(_kept, use, None)
     if kept is None or kept.size < size:
@@ -190,6 +203,7 @@ def fold(xp: Any, columns: Any, geo: Geometry, shape: Sequence[int]) -> Any:
         max(b + size, (n - 1) * s + (k - 1) * d + 1)
         for size, b, n, s, k, d in zip(shape, geo.begins, geo.counts, geo.strides, geo.kernel, geo.dilations, strict=True)
     ]
+    check_room(xp, (*lead, *full), columns.itemsize)
     result = xp.zeros(lead + tuple(full), columns.dtype)
     for i, tap in enumerate(geo.taps()):
         place = geo.slices(tap)

@@ -288,13 +288,15 @@ class Typing:
             return found
         self.depth += 1
         if self.depth > _MAX_CALLS:
-            raise FormatError(f"Calls of model-local functions are nested more than {_MAX_CALLS} deep.")
+            raise FormatError(f"Calls of model-local functions are nested more than {_MAX_CALLS} deep, down to {name!r}.")
         function = self.functions[name]
         for value, dtype in zip(function.inputs, dtypes, strict=True):
             self._set(value, dtype)
         try:
             self._type_nodes(function)
         except FormatError as error:
+            if self.depth > _MAX_CALLS or str(error).startswith("Function "):  # the innermost one is named
+                raise
             raise FormatError(f"Function {name!r}: {error}") from error
         self.depth -= 1
         self.current[name] = dtypes

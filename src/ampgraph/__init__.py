@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ampgraph.graph.types import Tensor as Tensor
     from ampgraph.graph.verify import verify as verify
     from ampgraph.kernels.compare import compare as compare
-    from ampgraph.kernels.compare import measure as measure
+    from ampgraph.kernels.measure import measure as measure
     from ampgraph.kernels.program import Program as Program
     from ampgraph.kernels.program import compile as compile
     from ampgraph.lists import OpLists as OpLists
@@ -82,7 +82,7 @@ _NAMES = {
     "diff": "ampgraph.graph.diff",
     "find_dtype": "ampgraph.graph.dtypes",
     "load": "ampgraph.graph.formats.files",
-    "measure": "ampgraph.kernels.compare",
+    "measure": "ampgraph.kernels.measure",
     "parse_graph": "ampgraph.graph.text",
     "save": "ampgraph.graph.formats.files",
     "verify": "ampgraph.graph.verify",

@@ -78,7 +78,8 @@ def test_run_profiles(run: Run, graph: Path) -> None:
 def test_run_says_what_does_not_fit(run: Run, graph: Path, arrays: tuple[Path, Path], tmp_path: Path) -> None:
     assert "No file is given for input x, w" in run("run", graph, code=2).stderr
     assert "could be any of the inputs x, w" in run("run", graph, "--input", arrays[1], code=2).stderr
-    assert "Feed 'v' is no input" in run("run", graph, "--input", f"v={arrays[1]}", "--random", code=1).stderr
+    text = "weights.npy is given for 'v', which is no input: x, w."
+    assert text in run("run", graph, "--input", f"v={arrays[1]}", "--random", code=2).stderr
     assert "takes shape [3,2]. Received: [4, 3]" in run("run", graph, "--input", f"w={arrays[0]}", "--random", code=1).stderr
     assert "nothing.npy cannot be read" in run("run", graph, "--input", "nothing.npy", code=1).stderr
     (tmp_path / "text.npy").write_text("no array")
@@ -86,7 +87,35 @@ def test_run_says_what_does_not_fit(run: Run, graph: Path, arrays: tuple[Path, P
     np.save(tmp_path / "x.npy", np.array([{}], object), allow_pickle=True)
     assert "is no .npy or .npz file" in run("run", graph, "--input", tmp_path / "x.npy", code=1).stderr
     assert "--size is NAME=N" in run("run", graph, "--random", "--size", "n", code=2).stderr
+    assert (
+        "No dimension of the inputs of graph 'g' is called 'm': n."
+        in run("run", graph, "--random", "--size", "m=3", code=1).stderr
+    )
+    assert "cannot be made up: An array of shape" in run("run", graph, "--random", "--size", f"n={10**12}", code=1).stderr
     assert "A device is" in run("run", graph, "--random", "--device", "tpu", code=1).stderr
+    assert "-1 is not in the range x>=0" in run("run", graph, "--random", "--seed", "-1", code=2).stderr
+
+
+def test_run_names_what_an_npz_file_has_too_much(run: Run, graph: Path, arrays: tuple[Path, Path], tmp_path: Path) -> None:
+    feeds = tmp_path / "feeds.npz"
+    x, w = map(np.load, arrays)
+    np.savez(feeds, x=x, W=w)
+    for command in (("run", graph), ("compare", graph, graph)):
+        message = run(*command, "--input", feeds, code=2).stderr
+        assert "feeds.npz is given for 'W', which is no input: x, w." in message
+    np.savez(feeds, x=x, w=w)
+    assert "Input 'x' is given twice" in run("run", graph, "--input", feeds, "--input", arrays[0], code=2).stderr
+    broken = bytearray(feeds.read_bytes())
+    broken[200:300] = bytes(100)
+    feeds.write_bytes(broken)
+    assert "is no .npy or .npz file" in run("run", graph, "--input", feeds, code=1).stderr
+
+
+def test_outputs_and_tables_do_not_share_stdout(run: Run, graph: Path) -> None:
+    for option in ("--json", "--profile"):
+        result = run("run", graph, "--random", "-o", "-", option, code=2)
+        assert "--json and --profile need another file" in result.stderr
+        assert not result.stdout_bytes
 
 
 def test_run_names_what_has_no_kernel(run: Run, model: Path) -> None:
@@ -114,5 +143,7 @@ def test_compare_of_what_agrees(run: Run, graph: Path, low: Path) -> None:
 
 def test_compare_has_trouble(run: Run, graph: Path, model: Path) -> None:
     run("compare", graph, model, code=2)
+    for tolerance in ("nan", "-1"):
+        assert "is a number from 0 on" in run("compare", graph, graph, f"--tolerance={tolerance}", code=2).stderr
     assert "Only one of the two" in run("compare", "-", "-", code=2).stderr
     assert "cannot be read" in run("compare", graph, graph, "--input", "x=nothing.npy", code=1).stderr

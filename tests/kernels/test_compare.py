@@ -10,6 +10,7 @@ import ampgraph as ag
 from ampgraph.graph import Graph
 from ampgraph.graph.dtypes import find_dtype
 from ampgraph.graph.types import Shape, Tensor
+from ampgraph.kernels.compare import Row
 from ampgraph.kernels.feeds import random_feeds
 
 #: A stack of layers; ``{low}`` is the dtype of what may be low, ``{exp}`` that of the exponential.
@@ -103,6 +104,60 @@ def test_other_shapes_are_bad() -> None:
     assert found.first_bad.norm_error == float("inf")
     text = json.dumps(found.json(), allow_nan=False)
     assert json.loads(text)["values"][0]["norm_error"] == "inf"
+
+
+def one(a: Any, b: Any) -> Row:
+    """Compare two constants that stand for the results of a node."""
+    graphs = []
+    for array in (a, b):
+        graph = Graph("g", opsets={"": 21})
+        node = graph.add("Constant", domain="", name="node", attributes={"value": Tensor.of(np.array(array, np.float64))})
+        graph.outputs, graph.output_names = [node.outputs[0]], ["y"]
+        graphs.append(graph)
+    (row,) = ag.compare(*graphs).rows
+    return row
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "is_bad", "unlike"),
+    [
+        ([np.inf, 1], [-np.inf, 1], True, 0.5),
+        ([np.inf, 1], [np.inf, 1], False, 0),
+        ([np.nan, 1], [0, 1], True, 0.5),
+        ([np.inf, 1], [np.nan, 1], True, 0.5),
+        ([-np.inf, 1], [-65504, 1], True, 0.5),
+        ([np.nan, np.nan], [np.nan, np.nan], False, 0),
+    ],
+)
+def test_what_is_not_finite_must_be_the_same(a: list[float], b: list[float], is_bad: bool, unlike: float) -> None:
+    row = one(a, b)
+    assert (row.is_bad, row.unlike, row.overflow) == (is_bad, unlike, 0)
+
+
+def test_norms_of_numbers_whose_squares_over_or_underflow() -> None:
+    for size in (1e300, 1e-300):
+        row = one([3 * size, 4 * size], [3 * size, 4.5 * size])
+        assert row.norm_error == pytest.approx(0.1)
+        assert row.max_error == pytest.approx(0.5 * size)
+        assert row.is_bad
+    row = one([1.5e308, 1.5e308], [-1.5e308, 1.5e308])
+    assert row.is_bad
+    assert not one([1.5e308] * 9, [1.5e308] * 9).is_bad
+
+
+@pytest.mark.parametrize("tolerance", [-1, float("nan"), "0.1", None])
+def test_a_tolerance_that_makes_no_sense(tolerance: Any) -> None:
+    graph = normalization("f32")
+    with pytest.raises(ag.KernelError, match=r"tolerance of a comparison is a number from 0 on. Received:"):
+        ag.compare(graph, graph, tolerance=tolerance)
+
+
+@pytest.mark.parametrize("feeds", [3, [3], [[1, 2, 3, 4]], {"z": 1}])
+def test_feeds_that_make_no_sense(feeds: Any) -> None:
+    graph = normalization("f32")
+    for use in (ag.measure, lambda graph, feeds: ag.compare(graph, graph, feeds)):
+        with pytest.raises(ag.KernelError, match=r"Received|is no input"):
+            use(graph, feeds)
 
 
 def test_feeds_take_the_dtype_of_the_second_graph() -> None:

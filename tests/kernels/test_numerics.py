@@ -181,6 +181,23 @@ def test_quotients_are_cut_off_towards_zero() -> None:
     assert run_op("Mod", a[:4], b[:4], fmod=1).tolist() == [1, -1, 1, -1]
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint8, np.uint32, np.uint64])
+def test_powers_of_integers_wrap_and_are_exact(dtype: Any) -> None:
+    is_signed = np.issubdtype(dtype, np.signedinteger)
+    bases = [0, 1, 2, 3, 7, 10, np.iinfo(dtype).max, *((-1, -2, -3) if is_signed else ())]
+    powers = [0, 1, 2, 3, 39, 63, 100, 127, *((-1, -2, -3, -100) if is_signed else ())]
+    a, b = (np.array(x, dtype) for x in zip(*[(base, power) for base in bases for power in powers], strict=True))
+
+    def exact(base: int, power: int) -> int:
+        if power >= 0:
+            return base**power
+        return {1: 1, -1: (-1) ** -power}.get(base, 0)
+
+    wanted = np.array([exact(x, y) % 2**64 for x, y in zip(a.tolist(), b.tolist(), strict=True)], np.uint64)
+    assert (run_op("Pow", a, b) == wanted.astype(dtype)).all()
+    assert run_op("Pow", np.array([3, 2], dtype), np.array([40, -1])).tolist() == [int(np.array(3**40).astype(dtype)), 0]
+
+
 def test_shifts_by_all_bits() -> None:
     x = np.array([-8, 8], np.int32)
     assert run_op("BitShift", x, np.array([40, 40], np.int32), version=28, direction=b"RIGHT").tolist() == [-1, 0]

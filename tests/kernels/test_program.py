@@ -14,8 +14,11 @@ import ampgraph as ag
 from ampgraph.graph import Graph, Value
 from ampgraph.graph.dtypes import find_dtype
 from ampgraph.graph.types import Shape, Tensor
+from ampgraph.kernels.feeds import random_feeds
 from ampgraph.kernels.memory import measure_memory
 from ampgraph.kernels.registry import find_kernel
+
+from .one_node import run_op
 
 BF16 = find_dtype("bfloat16").numpy
 FEED = np.full((2, 3), 300, np.float16)
@@ -24,6 +27,16 @@ graph g(%x: f16[2,3]) {
   %a: f16[2,3] = Mul<T=f16>(%x, %x)
   %b: f16[2,3] = Sqrt<T=f16>(%a)
   return %b
+}
+"""
+
+#: Windows, which work in memory that each thread keeps.
+WINDOWS = """
+graph g(%x: f32[1,4,20,20], %w: f32[4,4,3,3]) {
+  %c: f32[1,4,20,20] = Conv<T=f32>(%x, %w) {pads=[1,1,1,1]}
+  %p: f32[1,4,20,20] = MaxPool<T=f32>(%c) {kernel_shape=[3,3], pads=[1,1,1,1]}
+  %a: f32[1,4,20,20] = AveragePool<T=f32>(%p) {kernel_shape=[3,3], pads=[1,1,1,1], count_include_pad=1}
+  return %a
 }
 """
 
@@ -167,16 +180,18 @@ graph g(%x: f32[100,100]) {
     assert (result["d"] == np.maximum(x, 0)).all()
 
 
-def test_a_thousand_runs_do_not_grow() -> None:
-    program = ag.compile(ag.parse_graph(SQUARE_ROOT))
+@pytest.mark.parametrize("text", [SQUARE_ROOT, WINDOWS])
+def test_a_thousand_runs_do_not_grow(text: str) -> None:
+    graph = ag.parse_graph(text)
+    program, feeds = ag.compile(graph), random_feeds(graph)
     for _ in range(20):
-        program({"x": FEED})
+        program(feeds)
     gc.collect()
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
         for _ in range(1000):
-            program({"x": FEED})
+            program(feeds)
         gc.collect()
         grown = tracemalloc.get_traced_memory()[0] - before
     finally:
@@ -200,6 +215,27 @@ def test_threads_do_not_disturb_each_other() -> None:
     for thread in threads:
         thread.join()
     assert all((a == b).all() for a, b in zip(alone, together, strict=True))
+
+
+def test_threads_do_not_share_the_memory_that_kernels_keep() -> None:
+    program = ag.compile(ag.parse_graph(WINDOWS))
+    rng = np.random.default_rng(0)
+    feeds = [
+        {"x": rng.standard_normal((1, 4, 20, 20)).astype(np.float32), "w": rng.standard_normal((4, 4, 3, 3)).astype(np.float32)}
+        for _ in range(8)
+    ]
+    alone = [program(feed)["a"] for feed in feeds]
+    wrong: list[int] = []
+
+    def work(i: int) -> None:
+        wrong.extend(i for _ in range(30) if (program(feeds[i])["a"] != alone[i]).any())
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(feeds))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
 
 
 def test_a_long_chain_needs_no_recursion() -> None:
@@ -320,9 +356,17 @@ def test_inputs_with_a_default_may_be_left_out() -> None:
         ({"x": [[1, 2, 3], [4]]}, "Input 'x' takes an array of float16[2,3]"),
         ({"x": np.full((2, 3), "1")}, "Input 'x' takes float16. Received: <U1"),
         ({"x": np.full((2, 3), None)}, "Input 'x' takes float16. Received: object"),
+        ({"x": np.ma.masked_equal(FEED, 300)}, "Input 'x' takes an array without a mask; fill it first. Received: MaskedArray"),
+        (
+            {"x": [[True, 1j, 2]] * 2},
+            "Input 'x' takes an array of float16[2,3]: what is given makes one of complex128. Received: list",
+        ),
+        ({3: FEED}, "Feed 3 is no input of graph 'g': x."),
+        (None, "Feeds are arrays by the names of the inputs, a mapping. Received: NoneType"),
+        ([FEED], "Feeds are arrays by the names of the inputs, a mapping. Received: list"),
     ],
 )
-def test_feeds_that_do_not_fit_are_named(feeds: dict[str, Any], message: str) -> None:
+def test_feeds_that_do_not_fit_are_named(feeds: Any, message: str) -> None:
     program = ag.compile(ag.parse_graph(SQUARE_ROOT))
     with pytest.raises(ag.KernelError, match=re.escape(message)):
         program(feeds)
@@ -333,8 +377,63 @@ def test_feeds_that_are_unusual_but_fit() -> None:
     assert program({"x": [[1, 2, 3], [4, 5, 6]]})["b"].tolist() == [[1, 2, 3], [4, 5, 6]]
     assert np.isnan(program({"x": np.full((2, 3), np.nan, np.float16)})["b"]).all()
     assert program({"x": np.full((4, 6), 2, np.float16)[::2, ::2]})["b"].tolist() == [[2, 2, 2]] * 2
+    assert program({"x": np.full((2, 3), 2, np.float16).view(np.matrix)})["b"].tolist() == [[2, 2, 2]] * 2
+    assert type(program({"x": np.full((2, 3), 2, np.float16).view(np.recarray)})["b"]) is np.ndarray
     swapped = np.full((2, 3), 2, np.float16).astype(">f2")
     assert program({"x": swapped})["b"].tolist() == [[2, 2, 2]] * 2
+
+
+def identity(dtype: str) -> Any:
+    """Return a program that hands its input, of any shape, on."""
+    return ag.compile(ag.parse_graph(f"graph g(%x: {dtype}) {{\n  %y: {dtype} = Identity<V={dtype}>(%x)\n  return %y\n}}"))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "numbers", "wanted"),
+    [
+        ("i64", [1, True], [1, 1]),
+        ("i64", [2**63 - 1], [2**63 - 1]),
+        ("u8", [255], [255]),
+        ("i4", [-8, 7], [-8, 7]),
+        ("f16", [1, 2.5, True], [1, 2.5, 1]),
+        ("bf16", [1 + 2.0**-8 + 2.0**-30], [1 + 2.0**-7]),
+        ("bool", [True], [True]),
+        ("i64", [], []),
+        ("str", ["a", "bc"], ["a", "bc"]),
+    ],
+)
+def test_lists_become_arrays(dtype: str, numbers: list[Any], wanted: list[Any]) -> None:
+    result = identity(dtype)({"x": numbers})["y"]
+    assert result.dtype == find_dtype(dtype).numpy
+    assert result.tolist() == wanted
+
+
+@pytest.mark.parametrize(
+    ("dtype", "numbers"),
+    [
+        ("i64", [1.0]),
+        ("i64", [2**63]),
+        ("i64", [2**70]),
+        ("u8", [256]),
+        ("u8", [-1]),
+        ("i4", [8]),
+        ("bool", [1]),
+        ("f32", [1j]),
+        ("f32", ["1"]),
+        ("str", [1.5]),
+        ("str", ["a", None]),
+    ],
+)
+def test_lists_of_another_kind_are_refused(dtype: str, numbers: list[Any]) -> None:
+    with pytest.raises(ag.KernelError, match="Input 'x' takes"):
+        identity(dtype)({"x": numbers})
+
+
+def test_what_is_no_graph_is_refused() -> None:
+    wrong: Any = SQUARE_ROOT
+    for use in (ag.compile, ag.measure, lambda graph: ag.compare(graph, ag.parse_graph(SQUARE_ROOT))):
+        with pytest.raises(ag.KernelError, match=r"A program is made of a Graph.*Received: str"):
+            use(wrong)
 
 
 def test_sizes_with_a_name_and_unknown_ones_are_free() -> None:
@@ -362,8 +461,24 @@ def test_what_a_kernel_cannot_compute_names_the_node() -> None:
         ag.compile(graph)({"x": np.ones((2, 3), np.float32), "w": np.ones((2, 3), np.float32)})
 
 
-@pytest.mark.parametrize("device", ["tpu", "gpu:x", "cpu:1", "auto:0"])
-def test_unknown_devices(device: str) -> None:
+@pytest.mark.parametrize(
+    ("op", "attribute"),
+    [("RandomNormal", "shape"), ("Concat", "axis"), ("Einsum", "equation"), ("MaxPool", "kernel_shape"), ("Loop", "body")],
+)
+def test_an_attribute_that_is_required_is_named(op: str, attribute: str) -> None:
+    operands = [] if op in ("RandomNormal", "Loop") else [np.ones((1, 1, 2), np.float32)]
+    with pytest.raises(ag.KernelError, match=rf"Node '{op}' \({op}\) has no attribute '{attribute}'"):
+        run_op(op, *operands)
+
+
+@pytest.mark.parametrize(("op", "message"), [("Constant", "one of the attributes that say its value"), ("Cast", "nothing says")])
+def test_a_value_or_dtype_that_nothing_says(op: str, message: str) -> None:
+    with pytest.raises(ag.KernelError, match=rf"Node '{op}' \({op}\) .* failed: {op}.*{message}"):
+        run_op(op, *([np.ones(2, np.float32)] if op == "Cast" else []))
+
+
+@pytest.mark.parametrize("device", ["tpu", "gpu:x", "cpu:1", "auto:0", "", 3, None])
+def test_unknown_devices(device: Any) -> None:
     with pytest.raises(ag.KernelError, match="A device is 'cpu', 'gpu', 'gpu:N' or 'auto'"):
         ag.compile(ag.parse_graph(SQUARE_ROOT), device)
 

@@ -104,6 +104,20 @@ def test_keeping_the_aspect_ratio(policy: str, shape: list[int]) -> None:
     assert list(y.shape) == shape
 
 
+@pytest.mark.parametrize(
+    ("size", "scale", "wanted"),
+    [(10, 0.7, 7), (49, 1 / 49, 1), (41, 1 / 41, 0), (100, 0.07, 7), (30, 1.1, 33), (16777217, 0.5, 8388608)],
+)
+def test_sizes_follow_from_scales_in_float32(size: int, scale: float, wanted: int) -> None:
+    """As onnxruntime and the standard's shape inference have them; in float64, 10 * 0.7 is less than 7."""
+    x = np.zeros((size,), np.int8)
+    for mode, roi in (("asymmetric", None), ("tf_crop_and_resize", np.array([0.25, 0.5], np.float32))):
+        given: dict[str, Any] = {"mode": b"nearest", "coordinate_transformation_mode": mode.encode()}
+        y = run_op("Resize", x, roi, np.array([scale], np.float32), version=19, **given)
+        assert y.shape == (wanted,)
+    assert run_op("Upsample", x, np.array([scale], np.float32), version=9).shape == (wanted,)
+
+
 def test_only_the_result_is_rounded_to_float16() -> None:
     """Corners weighted in float16, axis by axis, would be rounded in between."""
     x = np.array([[2049, 2051], [2053, 2059]], np.float32).astype(np.float16)

@@ -4,18 +4,14 @@ import click
 
 from ampgraph.cli.feeds import Feeds, feed_options
 from ampgraph.cli.output import print_json, print_table, progress
-from ampgraph.cli.program import Command
-from ampgraph.cli.streams import Source, format_option
+from ampgraph.cli.program import ComparingCommand
+from ampgraph.cli.streams import format_option, load_two
 
 #: Rows of the table unless all are asked for.
 _MOST_ROWS = 20
 
 
-class _CompareCommand(Command):
-    trouble = 2
-
-
-@click.command(cls=_CompareCommand)
+@click.command(cls=ComparingCommand)
 @click.argument("a")
 @click.argument("b")
 @format_option("--from", "from_", help="Format of both. [by suffix]")
@@ -34,9 +30,7 @@ def compare(
     A is the one that is right. Errors are shares of the norm of A's value; lines are in the order in which B computes. Exits with
     0 if no value is bad, 1 if one is, 2 if a graph cannot be run.
     """
-    if a == b == "-":
-        raise click.UsageError("Only one of the two graphs can come from stdin.")
-    right, other = (Source(path, from_).load() for path in (a, b))
+    right, other = load_two(a, b, from_)
     from ampgraph.kernels.compare import compare as compare_graphs
 
     with progress("comparing"):
@@ -45,10 +39,10 @@ def compare(
     if as_json:
         print_json(found.json())
     else:
-        worst = sorted(found.rows, key=lambda row: (-row.overflow, -row.norm_error))[:_MOST_ROWS]
+        worst = sorted(found.rows, key=lambda row: (-row.overflow, -row.unlike, -row.norm_error))[:_MOST_ROWS]
         shown = {id(row) for row in (*worst, bad)}
         print_table(
-            ("value", "op", "dtypes", "error", "max", "mean", "overflow", "underflow", "non-finite", ""),
+            ("value", "op", "dtypes", "error", "max", "mean", "overflow", "unlike", "underflow", "non-finite", ""),
             [
                 (
                     row.value,
@@ -58,6 +52,7 @@ def compare(
                     f"{row.max_error:.2g}",
                     f"{row.mean_error:.2g}",
                     f"{row.overflow:.1%}" if row.overflow else "",
+                    f"{row.unlike:.1%}" if row.unlike else "",
                     f"{row.underflow:.1%}" if row.underflow else "",
                     f"{row.non_finite:.1%}" if row.non_finite else "",
                     "bad" if row.is_bad else "",

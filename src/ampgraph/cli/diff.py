@@ -3,17 +3,13 @@
 import click
 
 from ampgraph.cli.output import colored, print_json, progress
-from ampgraph.cli.program import Command
-from ampgraph.cli.streams import Source, format_option
+from ampgraph.cli.program import ComparingCommand
+from ampgraph.cli.streams import format_option, load_two
 
 _COLORS = {"+": "green", "-": "red", "~": "yellow"}
 
 
-class _DiffCommand(Command):
-    trouble = 2
-
-
-@click.command(cls=_DiffCommand)
+@click.command(cls=ComparingCommand)
 @click.argument("a")
 @click.argument("b")
 @format_option("--from", "from_", help="Format of both. [by suffix, stdin by content]")
@@ -26,9 +22,7 @@ def diff(ctx: click.Context, a: str, b: str, from_: str | None, tags: str | None
     A line starts with + for what only B has, - for what only A has, ~ for what is different. Exits as diff(1) does: 0 if
     the graphs are the same, 1 if they differ, 2 if one cannot be read.
     """
-    if a == b == "-":
-        raise click.UsageError("Only one of the two graphs can come from stdin.")
-    graphs = [Source(path, from_, tags=tuple(tags.split(",")) if tags else ()).load() for path in (a, b)]
+    graphs = load_two(a, b, from_, tuple(tags.split(",")) if tags else ())
     from ampgraph.graph.diff import diff as find_differences
 
     with progress("comparing"):

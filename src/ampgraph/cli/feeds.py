@@ -2,8 +2,10 @@
 
 import functools
 import os
+import zlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import click
 
@@ -38,6 +40,7 @@ class Feeds:
             ArgumentError: If a file fits no input, or an input has no file and nothing is made up.
             Failure: If a file cannot be read.
         """
+        from ampgraph.graph.errors import did_you_mean
         from ampgraph.kernels.feeds import random_feeds
 
         names = [value.name for value in graph.inputs]
@@ -46,12 +49,18 @@ class Feeds:
             name, equals, path = text.partition("=")
             if not equals or os.path.exists(text):
                 name, path = "", text
-            found.update(_read(path, name, names))
+            for key, array in _read(path, name, names).items():
+                if key not in names:
+                    known = f"{', '.join(names) or 'there are none'}.{did_you_mean(key, names)}"
+                    raise ArgumentError(f"{path} is given for {key!r}, which is no input: {known}")
+                if key in found:
+                    raise ArgumentError(f"Input {key!r} is given twice. Received: --input {text}")
+                found[key] = array
         open_names = [v.name for v in graph.inputs if v.name not in found and "default" not in v.producer.attributes]
         if open_names and not self.random:
             text = ", ".join(open_names)
             raise ArgumentError(f"No file is given for input {text}: --input NAME=FILE.npy, or --random to make them up.")
-        return {**(random_feeds(graph, self.seed, self.sizes, skip=found) if open_names else {}), **found}
+        return {**random_feeds(graph, self.seed, self.sizes, skip=found), **found}
 
 
 def _size(text: str) -> tuple[str, int]:
@@ -67,15 +76,17 @@ def _read(path: str, name: str, names: list[str]) -> dict[str, Any]:
 
     try:
         data = np.load(path, allow_pickle=False)
+        if not isinstance(data, np.ndarray):
+            with data:
+                if name:
+                    raise ArgumentError(f"{path} holds arrays by name, so it is given without one. Received: {name}={path}")
+                return {key: data[key] for key in data.files}
     except OSError as error:
         raise Failure(f"{path} cannot be read: {error.strerror or error}.") from error
-    except (ValueError, EOFError) as error:
+    except (ValueError, EOFError, BadZipFile, zlib.error) as error:
         raise Failure(f"{path} is no .npy or .npz file of plain numbers: {error}") from error
-    if not isinstance(data, np.ndarray):
-        with data:
-            if name:
-                raise ArgumentError(f"{path} holds arrays by name, so it is given without one. Received: {name}={path}")
-            return {key: data[key] for key in data.files}
+    except MemoryError as error:
+        raise Failure(f"{path} does not fit into memory: {error}.") from error
     stem = os.path.basename(path).removesuffix(".npy")
     name = name or (stem if stem in names else names[0] if len(names) == 1 else "")
     if not name:
@@ -95,7 +106,7 @@ def feed_options(*, random: bool) -> Callable[[Callable[..., Any]], Callable[...
             "--input", "inputs", multiple=True, metavar="[NAME=]FILE", help="A .npy file, or .npz by names; repeatable."
         )
         @click.option("--random/--no-random", default=random, show_default=True, help="Make up the inputs without a file.")
-        @click.option("--seed", default=0, show_default=True, help="Seed of what is made up.")
+        @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of what is made up.")
         @click.option("--size", "sizes", multiple=True, metavar="NAME=N", help="Size of a named dimension, else 1; repeatable.")
         @click.option("--device", default="cpu", show_default=True, help="cpu, gpu, gpu:N, or auto.")
         @functools.wraps(command)

@@ -72,6 +72,12 @@ class Command(click.Command):
         raise Failure(message_of(error), code) from error
 
 
+class ComparingCommand(Command):
+    """A command that exits as diff(1) does: 0 if nothing differs, 1 if something does, 2 where there is trouble."""
+
+    trouble = 2
+
+
 def message_of(error: Exception) -> str:
     """Return what a user is told about an exception."""
     from ampgraph.graph.errors import AmpgraphError

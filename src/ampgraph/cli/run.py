@@ -25,6 +25,8 @@ def run(source: Source, feeds: Feeds, out: str | None, profile: bool, as_json: b
     ampgraph run model.onnx --random --size batch=8 --profile
     """
     check_out(out)
+    if out == "-" and (as_json or profile):
+        raise click.UsageError("With -o - stdout is the outputs, so --json and --profile need another file. Received: -o -")
     graph = source.load()
     from ampgraph.kernels.program import compile
 

@@ -204,6 +204,18 @@ def check_out(path: str | None) -> None:
         raise click.UsageError(f"The name of a file to write is not empty and has no NUL character. Received: {path!r}")
 
 
+def load_two(a: str, b: str, format: str | None, tags: tuple[str, ...] = ()) -> "tuple[Graph, Graph]":
+    """Read the two graphs of a command that compares.
+
+    Raises:
+        click.UsageError: If both come from stdin.
+        FormatError, GraphError: If one cannot be read.
+    """
+    if a == b == "-":
+        raise click.UsageError("Only one of the two graphs can come from stdin.")
+    return Source(a, format, tags=tags).load(), Source(b, format, tags=tags).load()
+
+
 def check_report(report: str | None, out: str | None, source: Source) -> None:
     """Refuse a report that would replace the graph, and one that could not be written, before anything is.
 
