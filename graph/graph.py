@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import networkx
 
 _NOTHING: Mapping[str, Any] = {}
+#: Ops out of which the back edges of TensorFlow's loops come.
+_BACK_EDGES = ("NextIteration", "RefNextIteration")
 
 
 class Value:
@@ -281,16 +283,18 @@ class Graph:
         Raises:
             GraphError: If there is another cycle; the message names its nodes.
         """
+        nodes = list(self.all_nodes())
+        if _is_sorted(nodes):
+            return nodes
         waiting: dict[Node, int] = {}
         followers: dict[Node, list[Node]] = {}
         order: list[Node] = []
-        nodes = list(self.all_nodes())
         for node in nodes:
             sources = {value.producer for value in node.inputs if value is not None}
             sources.update(node.controls)
             count = 0
             for source in sources:
-                if source.op_type == "NextIteration" or source.op_type == "RefNextIteration":
+                if source.op_type in _BACK_EDGES:
                     continue
                 followers.setdefault(source, []).append(node)
                 count += 1
@@ -656,6 +660,20 @@ def _edges(node: Node) -> Iterator[tuple[Node, Node, Any]]:
             yield value.producer, node, slot
     for i, source in enumerate(node.controls):
         yield source, node, ("control", i)
+
+
+def _is_sorted(nodes: Iterable[Node]) -> bool:
+    """Whether every producer stands before its consumers, but for back edges of loops."""
+    seen: set[Node] = set()
+    for node in nodes:
+        for value in node.inputs:
+            if value is not None and value.producer not in seen and value.producer.op_type not in _BACK_EDGES:
+                return False
+        for source in node.controls:
+            if source not in seen and source.op_type not in _BACK_EDGES:
+                return False
+        seen.add(node)
+    return True
 
 
 def _settle(

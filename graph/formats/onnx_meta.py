@@ -1,7 +1,8 @@
 """What an ONNX file says beyond the IR, kept in ``Node.meta`` and ``Graph.meta`` so that writing it back loses nothing.
 
-All of it is shared between copies of a graph and never changed. Messages here are parts of the file's own message, with
-what the IR models taken out of them: copying one and filling in the IR's values restores the original, with unknown fields.
+All of it is shared between copies of a graph and never changed. Messages here are parts of the file's own message, those of
+graphs with what the IR models taken out of them: copying one and filling in the IR's values restores the original, with
+unknown fields. A node that is as it was is copied whole.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ class NodeMeta:
     """Facts about one node of the file.
 
     Attributes:
-        template: ``NodeProto`` without operands, results and attributes.
+        template: The ``NodeProto``, but for the graphs among its attributes.
         attributes: Attribute -> (value, ``AttributeProto``) in the file's order; for a type attribute, the value is its dtype.
         omitted: Indices of results that the file leaves without a name.
     """

@@ -2,7 +2,7 @@
 
 A graph is read in two sweeps: all nodes are made, so that the file's order does not matter; then operands are linked. The
 bodies of If, Loop and the like are read when their owner is linked: what they use of the graphs around becomes an operand
-of the owner. What the messages hold is taken out of them, and what remains is kept (:mod:`.onnx_meta`).
+of the owner. Graphs are taken out of the messages, and what remains is kept (:mod:`.onnx_meta`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -254,8 +254,6 @@ class _Reader:
                 raise FormatError(f"Node {proto.name!r} of graph {graph.name!r} has no op type.")
             if proto.overload:
                 op_type = f"{op_type}:{proto.overload}"
-            for field in ("input", "output", "attribute"):
-                proto.ClearField(field)
             node = Node(
                 graph,
                 op_type,

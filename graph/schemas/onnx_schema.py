@@ -64,10 +64,10 @@ def capture_labels(attributes: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the labels of the outer values that the bodies among ``attributes`` use, each once, in order."""
     labels: dict[str, None] = {}
     for value in attributes.values():
-        for body in value if value.__class__ is list else (value,):
-            found = getattr(body, "captures", ())
-            if found:
-                labels.update(dict.fromkeys(found))
+        bodies = value if value.__class__ is list else (value,)
+        if bodies and hasattr(bodies[0], "captures"):
+            for body in bodies:
+                labels.update(dict.fromkeys(body.captures))
     return tuple(labels)
 
 
