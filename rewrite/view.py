@@ -23,6 +23,8 @@ _SAME = {
 
 #: Ops that multiply by weights and add up.
 LINEAR = frozenset(["MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum"])
+#: Elements looked at in one go: they stay in the cache.
+_BLOCK = 1 << 16
 
 
 class Stats:
@@ -37,14 +39,18 @@ class Stats:
     __slots__ = ("largest", "size", "smallest")
 
     def __init__(self, tensor: Tensor) -> None:
-        array = np.abs(tensor.array())
-        self.size = array.size
+        flat = tensor.array().reshape(-1)
+        self.size = flat.size
+        self.largest, self.smallest = 0.0, np.inf
         with np.errstate(invalid="ignore"):
-            finite = array if np.isfinite(array.max(initial=0)) else array[np.isfinite(array)]
-            self.largest = float(finite.max(initial=0))
-            self.smallest = float(finite.min(initial=np.inf))
-            if not self.smallest:
-                self.smallest = float(finite[finite > 0].min(initial=np.inf))
+            for start in range(0, flat.size, _BLOCK):
+                sizes = np.abs(flat[start : start + _BLOCK])
+                largest, smallest = sizes.max(), sizes.min()
+                if not (smallest and largest < np.inf):  # among them are zeros, or numbers that are none
+                    sizes = sizes[(sizes > 0) & (sizes < np.inf)]
+                    largest, smallest = sizes.max(initial=0), sizes.min(initial=np.inf)
+                self.largest = max(self.largest, float(largest))
+                self.smallest = min(self.smallest, float(smallest))
 
 
 class View:

@@ -24,10 +24,14 @@ from .onnx_types import Typing
 
 #: A body inside a body inside … so many times is nobody's model.
 _MAX_NESTING = 64
+_NONE: Mapping[int, memoryview] = {}
 
 
-def read_message(model: Any, folder: Folder) -> Graph:
-    """Turn a ``ModelProto``, which is taken apart, into a graph; see :func:`.onnx.read_model`."""
+def read_message(model: Any, folder: Folder, elements: Mapping[int, memoryview]) -> Graph:
+    """Turn a ``ModelProto``, which is taken apart, into a graph; see :func:`.onnx.read_model`.
+
+    ``elements``: those of the main graph's initializers at these places, which were taken out of the message.
+    """
     with paused_collector():
         reader = _Reader(folder, model.functions)
         proto, functions = model.graph, list(model.functions)
@@ -42,7 +46,7 @@ def read_message(model: Any, folder: Folder) -> Graph:
         check_text(proto.name)
         for function in functions:
             reader.read_function(function)
-        graph = reader.read_graph(proto, None, Graph(proto.name, reader.functions, opsets=opsets))
+        graph = reader.read_graph(proto, None, Graph(proto.name, reader.functions, opsets=opsets), elements)
         graph.meta.model = model
         graph.meta.external = folder.is_used
         if model.ir_version:
@@ -149,13 +153,13 @@ class _Reader:
             proto.ClearField(field)
         graph.meta = GraphMeta(proto, infos=infos, dangling=_dangling(scope, infos))
 
-    def read_graph(self, proto: Any, outer: _Scope | None, graph: Graph) -> Graph:
+    def read_graph(self, proto: Any, outer: _Scope | None, graph: Graph, elements: Mapping[int, memoryview] = _NONE) -> Graph:
         scope = _Scope(graph, outer)
         if scope.depth > _MAX_NESTING:
             raise FormatError(f"Graphs are nested more than {_MAX_NESTING} deep.")
         names = [info.name for infos in (proto.input, proto.output, proto.value_info) for info in infos]
         check_text(*names)
-        defaults, order = self._read_initializers(proto)
+        defaults, order = self._read_initializers(proto, elements)
         inputs = list(proto.input)
         for info in inputs:
             value = self._add_input(scope, info.name, info)
@@ -190,15 +194,18 @@ class _Reader:
         )
         return graph
 
-    def _read_initializers(self, proto: Any) -> tuple[dict[str, Tensor], dict[str, int]]:
+    def _read_initializers(self, proto: Any, elements: Mapping[int, memoryview]) -> tuple[dict[str, Tensor], dict[str, int]]:
         found: dict[str, Tensor] = {}
-        rows = [(item.name, item, read_tensor) for item in proto.initializer]
-        rows += [(item.values.name, item, read_sparse) for item in proto.sparse_initializer]
-        for name, item, read in rows:
+        rows = [(item.name, item, True) for item in proto.initializer]
+        rows += [(item.values.name, item, False) for item in proto.sparse_initializer]
+        for i, (name, item, is_dense) in enumerate(rows):
             check_text(name)
             if not name or name in found:
                 raise FormatError(f"Initializers must have unique names. Received: {name!r}{' twice' if name else ''}")
-            found[name] = read(item, self.folder, f"Initializer {name!r}")
+            where = f"Initializer {name!r}"
+            found[name] = (
+                read_tensor(item, self.folder, where, elements.get(i)) if is_dense else read_sparse(item, self.folder, where)
+            )
         return found, {name: i for i, name in enumerate(found)}
 
     def _add_input(self, scope: _Scope, name: str, info: Any) -> Value:
