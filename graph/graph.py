@@ -540,14 +540,13 @@ class Graph:
     def bodies(self) -> "Iterator[tuple[Node, str, Graph]]":
         """Iterate over the nodes that own graphs (the bodies of If, Loop and the like): node, attribute name, graph."""
         for node in self._nodes:
-            if node.domain == "tf":
-                continue
-            for name, value in node.attributes.items():
-                if value.__class__ is Graph:
-                    yield node, name, value
-                elif value.__class__ is list and value and value[0].__class__ is Graph:
-                    for item in value:
-                        yield node, name, item
+            if node.attributes and node.domain != "tf":
+                for name, value in node.attributes.items():
+                    if value.__class__ is Graph:
+                        yield node, name, value
+                    elif value.__class__ is list and value and value[0].__class__ is Graph:
+                        for item in value:
+                            yield node, name, item
 
     def all_graphs(self) -> "list[Graph]":
         """Return this graph, its functions, and the bodies inside all of them, outer ones first."""
@@ -613,7 +612,9 @@ class Graph:
                 values[value] = twin
                 outputs.append(twin)
             new.append(copy)
-            if node.domain != "tf" and any(value.__class__ in (Graph, list) for value in node.attributes.values()):
+        bodies = {node for node, _, _ in self.bodies()}
+        for node, copy in zip(old, new, strict=True) if bodies else ():
+            if node in bodies:
                 copy.attributes = {name: _copy_bodies(value, library, graph.opsets) for name, value in node.attributes.items()}
         find = values.__getitem__
         for node, copy in zip(old, new, strict=True):

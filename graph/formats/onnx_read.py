@@ -254,17 +254,17 @@ class _Reader:
         made = []
         graph = scope.graph
         for position, proto in enumerate(protos):
-            names, results, attributes = list(proto.input), list(proto.output), list(proto.attribute)
-            op_type = proto.op_type
-            check_text(*names, *results, op_type, proto.name, proto.domain, proto.overload, *[a.name for a in attributes])
+            names, results, pairs = list(proto.input), list(proto.output), [(item.name, item) for item in proto.attribute]
+            op_type, overload, domain = proto.op_type, proto.overload, proto.domain
+            check_text(*names, *results, op_type, proto.name, domain, overload, *[name for name, _ in pairs])
             if not op_type:
                 raise FormatError(f"Node {proto.name!r} of graph {graph.name!r} has no op type.")
-            if proto.overload:
-                op_type = f"{op_type}:{proto.overload}"
+            if overload:
+                op_type = f"{op_type}:{overload}"
             node = Node(
                 graph,
                 op_type,
-                plain_domain(proto.domain),
+                plain_domain(domain),
                 proto.name,
                 untyped_signature(len(names), len(results)),
                 {},
@@ -284,7 +284,6 @@ class _Reader:
                 node.outputs.insert(i, Value(node, i, f"omitted:{position}:{i}"))
             node.meta = NodeMeta(proto, omitted=frozenset(omitted))
             graph.append(node)
-            pairs = [(attribute.name, attribute) for attribute in attributes]
             if len({name for name, _ in pairs}) != len(pairs):
                 raise FormatError(f"Node {_label(node)} has two attributes of the same name.")
             made.append((node, names, pairs))
@@ -293,10 +292,10 @@ class _Reader:
     def _link(self, scope: _Scope, nodes: Sequence[tuple[Node, list[str], list[tuple[str, Any]]]]) -> None:
         """Connect operands and read attributes, with the bodies among them."""
         schemas: dict[tuple[str, str], OpSchema | None] = {}
-        graph = scope.graph
+        graph, values = scope.graph, scope.values
         for node, names, attributes in nodes:
             for slot, name in enumerate(names):
-                value = scope.find(name) if name else None
+                value = values.get(name) or scope.find(name) if name else None
                 if value is None and name:
                     text = f"Node {_label(node)} reads {name!r} at input {slot}, but no node, input or initializer defines it."
                     raise FormatError(text + _similar(name, scope.values))
@@ -327,14 +326,17 @@ class _Reader:
         values: dict[str, Any] = {}
         kept: dict[str, tuple[Any, Any]] = {}
         for name, proto in attributes:
-            where = f"Attribute {name!r} of node {_label(node)}"
+
+            def where(name: str = name) -> str:
+                return f"Attribute {name!r} of node {_label(node)}"
+
             value = read_attribute(proto, self.folder, body, where)
             if name in types and not isinstance(value, Placeholder):
                 if proto.type != INT and not isinstance(value, int):
-                    raise FormatError(f"{where} must be an integer, the number of a dtype. Received: {value!r}")
+                    raise FormatError(f"{where()} must be an integer, the number of a dtype. Received: {value!r}")
                 if value:
                     try:
-                        value = dtype_of(value, where)
+                        value = dtype_of(value, where())
                     except GraphError as error:
                         raise FormatError(str(error)) from error
                     self.given.setdefault(node, {})[types[name][0]] = value

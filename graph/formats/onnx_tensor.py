@@ -39,9 +39,9 @@ def check_text(*texts: str | bytes) -> None:
     Raises:
         FormatError: If one is not.
     """
-    for text in texts:
-        if isinstance(text, bytes):
-            raise FormatError(f"The file has a name that is not UTF-8; it is damaged. Received: {text[:60]!r}")
+    if bytes in map(type, texts):
+        text = next(text for text in texts if isinstance(text, bytes))
+        raise FormatError(f"The file has a name that is not UTF-8; it is damaged. Received: {text[:60]!r}")
 
 
 class Folder:

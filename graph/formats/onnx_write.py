@@ -12,7 +12,7 @@ from ..errors import FormatError
 from ..graph import Graph, Node, Value
 from ..schemas.onnx_schema import OnnxSchema, capture_labels
 from ..types import Placeholder, Tensor
-from .onnx_attributes import INT, update_type, write_attribute, write_type
+from .onnx_attributes import INT, TENSOR, update_type, write_attribute, write_type
 from .onnx_meta import GraphMeta, NodeMeta
 from .onnx_read import plain_domain
 from .onnx_tensor import write_tensor
@@ -23,8 +23,11 @@ Store = Callable[[Tensor, Any], None]
 _NO_META = NodeMeta(None)
 
 
-def write_message(graph: Graph, store: Store = write_tensor) -> Any:
-    """Turn a graph into a ``ModelProto``; see :func:`.onnx.write_model`. ``store`` decides where initializers' bytes go."""
+def write_message(graph: Graph, store: Store = write_tensor, *, constants: Store | None = None) -> Any:
+    """Turn a graph into a ``ModelProto``; see :func:`.onnx.write_model`.
+
+    ``store`` decides where initializers' bytes go, ``constants`` where those of ``Constant`` nodes go: into the message if None.
+    """
     from onnx import IR_VERSION, ModelProto
 
     if not graph.opsets:
@@ -40,7 +43,7 @@ def write_message(graph: Graph, store: Store = write_tensor) -> Any:
     if isinstance(version, int):
         model.ir_version = version
     _write_opsets(graph.opsets, model.opset_import)
-    writer = _Writer(store)
+    writer = _Writer(store, constants)
     writer.write_graph(graph, model.graph, ())
     for name, function in graph.functions.items():
         writer.write_function(name, function, model.functions.add())
@@ -137,8 +140,9 @@ class _Names:
 
 
 class _Writer:
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, constants: Store | None) -> None:
         self.store = store
+        self.constants = constants
 
     def write_graph(
         self, graph: Graph, proto: Any, outer: tuple[set[str], ...], captured: Mapping[Value, str] | None = None
@@ -241,6 +245,12 @@ class _Writer:
             count = len(node.inputs) - len(labels)
             operands = ["" if value is None else names.of[value] for value in node.inputs[:count]]
             results = ["" if i in meta.omitted and value not in used else names.of[value] for i, value in enumerate(node.outputs)]
+            tensor = node.attributes.get("value") if node.op_type == "Constant" and not node.domain else None
+            if self.constants is not None and isinstance(tensor, Tensor):
+                proto = target.add(op_type="Constant", output=results)
+                item = proto.attribute.add(name="value", type=TENSOR)
+                self.constants(tensor, item.t)
+                continue
             if _is_unchanged(node, meta, operands, results):
                 same.append(meta.template)
                 continue
