@@ -16,6 +16,7 @@ FLOAT, INT, STRING, TENSOR, GRAPH, FLOATS, INTS, STRINGS, TENSORS, GRAPHS, SPARS
 _FIELD = ["", "f", "i", "s", "t", "g", "floats", "ints", "strings", "tensors", "graphs"]
 _FIELD += ["sparse_tensor", "sparse_tensors", "tp", "type_protos"]
 _FIELDS = frozenset(_FIELD)
+_PLAIN = {kind: _FIELD[kind] for kind in (FLOAT, INT, STRING, FLOATS, INTS)}
 _MAX_NESTING = 32
 
 #: Reads the graph of an attribute.
@@ -29,10 +30,13 @@ def read_attribute(proto: Any, folder: Folder, read_graph: ReadGraph, where: Cal
         FormatError: If the attribute says several values or makes no sense.
     """
     kind = proto.type
+    rows = proto.ListFields()  # in the order of their numbers: the name, then most values, then the type
+    if len(rows) == 3 and rows[1][0].name == _PLAIN.get(kind):
+        return list(rows[1][1]) if kind > STRING else rows[1][1]
     check_text(proto.ref_attr_name)
     if proto.ref_attr_name:
         return Placeholder(proto.ref_attr_name)
-    fields = [descriptor.name for descriptor, _ in proto.ListFields() if descriptor.name in _FIELDS]
+    fields = [descriptor.name for descriptor, _ in rows if descriptor.name in _FIELDS]
     if not kind and len(fields) == 1:  # before IR version 2 the type was not written
         kind = _FIELD.index(fields[0])
     if not FLOAT <= kind <= TYPES or len(fields) > 1 or (fields and fields[0] != _FIELD[kind]):
@@ -220,9 +224,8 @@ def _write_tensor_type(dtype: DType | None, shape: Shape, tensor: Any) -> None:
                 target.dim_param = dim
 
 
-def update_type(dtype: DType | None, shape: Shape, proto: Any) -> None:
-    """Make an existing ``TypeProto`` agree with this dtype and shape, keeping all that does, and what only one of them says."""
-    said = read_type(proto, "A value")
+def update_type(dtype: DType | None, shape: Shape, said: ValueType, proto: Any) -> None:
+    """Make a ``TypeProto`` that says ``said`` agree with this dtype and shape, keeping all that does, and what only one says."""
     if said.dtype is None and said.shape.dims is None:
         return
     known = shape.dims is not None and said.shape.dims is not None

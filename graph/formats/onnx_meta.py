@@ -5,8 +5,10 @@ graphs with what the IR models taken out of them: copying one and filling in the
 unknown fields. A node that is as it was is copied whole.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from ..types import ValueType
 
 _NONE: Mapping[Any, Any] = {}
 
@@ -36,8 +38,8 @@ class GraphMeta:
     Attributes:
         model: ``ModelProto`` without graph and functions, for the main graph only.
         template: ``GraphProto`` or ``FunctionProto`` without nodes, initializers and what describes values.
-        inputs, outputs: Name -> ``ValueInfoProto``.
-        infos: The other ``ValueInfoProto``, in the file's order.
+        inputs, outputs: Name -> ``ValueInfoProto``, and the type it says, None where it says none.
+        infos: The same for the others, in the file's order.
         dangling: Names among ``infos`` that no value has.
         initializers: Name -> place among the file's initializers.
         external: Whether constants of the model lie in data files.
@@ -50,9 +52,9 @@ class GraphMeta:
         template: Any,
         *,
         model: Any = None,
-        inputs: Mapping[str, Any] = _NONE,
-        outputs: Mapping[str, Any] = _NONE,
-        infos: "tuple[Any, ...]" = (),
+        inputs: Mapping[str, tuple[Any, ValueType | None]] = _NONE,
+        outputs: Mapping[str, tuple[Any, ValueType | None]] = _NONE,
+        infos: Sequence[tuple[Any, ValueType | None]] = (),
         dangling: frozenset[str] = frozenset(),
         initializers: Mapping[str, int] = _NONE,
     ) -> None:

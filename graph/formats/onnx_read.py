@@ -16,7 +16,7 @@ from ..schema import OpSchema, untyped_signature
 from ..schemas.ampgraph import find as find_own
 from ..schemas.onnx import dtype_of, find, latest
 from ..schemas.onnx_schema import OnnxSchema, capture_labels
-from ..types import UNKNOWN, Placeholder, Tensor
+from ..types import UNKNOWN, Placeholder, Tensor, ValueType
 from .onnx_attributes import INT, read_attribute, read_type
 from .onnx_meta import GraphMeta, NodeMeta
 from .onnx_tensor import Folder, check_text, read_sparse, read_tensor
@@ -142,7 +142,7 @@ class _Reader:
         scope = _Scope(graph, None)
         check_text(*proto.input, *proto.output, *proto.attribute, *[info.name for info in proto.value_info])
         for name in proto.input:
-            self._add_input(scope, name, None)
+            self._add_input(scope, name)
         nodes = self._make_nodes(scope, list(proto.node))
         infos = self._read_infos(scope, list(proto.value_info))
         self._link(scope, nodes)
@@ -160,9 +160,10 @@ class _Reader:
         names = [info.name for infos in (proto.input, proto.output, proto.value_info) for info in infos]
         check_text(*names)
         defaults, order = self._read_initializers(proto, elements)
-        inputs = list(proto.input)
-        for info in inputs:
-            value = self._add_input(scope, info.name, info)
+        inputs: dict[str, tuple[Any, ValueType | None]] = {}
+        for info in proto.input:
+            value = self._add_input(scope, info.name)
+            inputs[info.name] = info, self._declare(value, info)
             if info.name in defaults:
                 value.producer.attributes = {"default": defaults.pop(info.name)}
         initializer = find_own("Initializer")
@@ -178,16 +179,14 @@ class _Reader:
         nodes = self._make_nodes(scope, list(proto.node))
         infos = self._read_infos(scope, list(proto.value_info))
         self._link(scope, nodes)
-        outputs = list(proto.output)
-        self._set_outputs(scope, [info.name for info in outputs])
-        for value, info in zip(graph.outputs, outputs, strict=True):
-            self._declare(value, info)
+        self._set_outputs(scope, [info.name for info in proto.output])
+        outputs = {info.name: (info, self._declare(value, info)) for value, info in zip(graph.outputs, proto.output, strict=True)}
         for field in ("input", "output", "node", "value_info", "initializer", "sparse_initializer"):
             proto.ClearField(field)
         graph.meta = GraphMeta(
             proto,
-            inputs={info.name: info for info in inputs},
-            outputs={info.name: info for info in outputs},
+            inputs=inputs,
+            outputs=outputs,
             infos=infos,
             dangling=_dangling(scope, infos),
             initializers=order,
@@ -208,20 +207,18 @@ class _Reader:
             )
         return found, {name: i for i, name in enumerate(found)}
 
-    def _add_input(self, scope: _Scope, name: str, info: Any) -> Value:
+    def _add_input(self, scope: _Scope, name: str) -> Value:
         if not name:
             raise FormatError(f"An input of graph {scope.graph.name!r} has no name.")
         value = scope.graph.add_input(name, None)
         value.name = name
         scope.define(name, value)
-        if info is not None:
-            self._declare(value, info)
         return value
 
-    def _declare(self, value: Value, info: Any) -> None:
+    def _declare(self, value: Value, info: Any) -> ValueType | None:
         """Note the type that the file declares, where it declares one, and take the shape from it."""
         if not info.HasField("type"):
-            return
+            return None
         said = read_type(info.type, f"Value {info.name!r}")
         before = self.declared.get(value)
         if before is not None and before.dtype is not said.dtype and None not in (before.dtype, said.dtype):
@@ -230,13 +227,11 @@ class _Reader:
             self.declared[value] = said
         if value.shape is UNKNOWN or (value.shape.dims is None and said.shape.dims is not None):
             value.shape = said.shape
+        return said
 
-    def _read_infos(self, scope: _Scope, infos: Sequence[Any]) -> tuple[Any, ...]:
-        for info in infos:
-            value = scope.values.get(info.name)
-            if value is not None:
-                self._declare(value, info)
-        return tuple(infos)
+    def _read_infos(self, scope: _Scope, infos: Sequence[Any]) -> list[tuple[Any, ValueType | None]]:
+        values = [scope.values.get(info.name) for info in infos]
+        return [(info, None if value is None else self._declare(value, info)) for info, value in zip(infos, values, strict=True)]
 
     def _set_outputs(self, scope: _Scope, names: Sequence[str]) -> None:
         for name in names:
@@ -355,8 +350,8 @@ def _shape_of(tensor: Tensor) -> Any:
     return Shape(tensor.shape)
 
 
-def _dangling(scope: _Scope, infos: Iterable[Any]) -> frozenset[str]:
-    return frozenset([info.name for info in infos if info.name not in scope.values])
+def _dangling(scope: _Scope, infos: Iterable[tuple[Any, ValueType | None]]) -> frozenset[str]:
+    return frozenset([info.name for info, _ in infos if info.name not in scope.values])
 
 
 def _label(node: Node) -> str:

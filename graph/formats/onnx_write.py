@@ -7,12 +7,13 @@ values of a body do not shadow those of the graphs around, and captured values a
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from ..collector import paused_collector
 from ..dtypes import DType
 from ..errors import FormatError
 from ..graph import Graph, Node, Value
 from ..schemas.onnx_schema import OnnxSchema, capture_labels
-from ..types import Placeholder, Tensor
-from .onnx_attributes import INT, TENSOR, update_type, write_attribute, write_type
+from ..types import Placeholder, Tensor, ValueType
+from .onnx_attributes import INT, TENSOR, read_type, update_type, write_attribute, write_type
 from .onnx_meta import GraphMeta, NodeMeta
 from .onnx_read import plain_domain
 from .onnx_tensor import write_tensor
@@ -23,6 +24,7 @@ Store = Callable[[Tensor, Any], None]
 _NO_META = NodeMeta(None)
 
 
+@paused_collector()
 def write_message(graph: Graph, store: Store = write_tensor, *, constants: Store | None = None) -> Any:
     """Turn a graph into a ``ModelProto``; see :func:`.onnx.write_model`.
 
@@ -191,10 +193,10 @@ class _Writer:
     @staticmethod
     def _write_infos(names: _Names, meta: GraphMeta, target: Any) -> None:
         by_name = {name: value for value, name in names.of.items()}
-        for info in meta.infos:
+        for info, said in meta.infos:
             value = by_name.get(info.name)
             if value is not None:
-                _write_info(value, info.name, info, target.add())
+                _write_info(value, info.name, (info, said), target.add())
             elif info.name in meta.dangling:
                 target.add().CopyFrom(info)
 
@@ -393,13 +395,17 @@ def _said_type(name: str, node: Node, before: Any, source: Any) -> Any:
     return dtype if source is not None or not implied else None
 
 
-def _write_info(value: Value, name: str, template: Any, proto: Any) -> None:
-    if template is not None:
+def _write_info(value: Value, name: str, before: tuple[Any, ValueType | None] | None, proto: Any) -> None:
+    dtype = value.dtype
+    if before is not None:
+        template, said = before
         proto.CopyFrom(template)
-        if proto.HasField("type"):
-            update_type(value.dtype, value.shape, proto.type)
-    elif value.dtype is not None:
-        write_type(value.dtype, value.shape, proto.type)
+        if said is None and template.HasField("type"):  # what has this name now is none of the file's values
+            said = read_type(template.type, "A value")
+        if said is not None and (said.dtype is not dtype or said.shape != value.shape):
+            update_type(dtype, value.shape, said, proto.type)
+    elif dtype is not None:
+        write_type(dtype, value.shape, proto.type)
     proto.name = name
 
 
