@@ -45,7 +45,7 @@ class Stats:
         with np.errstate(invalid="ignore"):
             for start in range(0, flat.size, _BLOCK):
                 sizes = np.abs(flat[start : start + _BLOCK])
-                largest, smallest = sizes.max(), sizes.min()
+                largest, smallest = np.maximum.reduce(sizes), np.minimum.reduce(sizes)
                 if not (smallest and largest < np.inf):  # among them are zeros, or numbers that are none
                     sizes = sizes[(sizes > 0) & (sizes < np.inf)]
                     largest, smallest = sizes.max(initial=0), sizes.min(initial=np.inf)

@@ -76,7 +76,7 @@ def write_attribute(name: str, value: Any, proto: Any, write_graph: Callable[[Gr
     proto.name = name
     items = value if isinstance(value, list) else [value]
     first = items[0] if items else 0
-    kind = next((kind for kind, classes in _CLASSES if isinstance(first, classes)), 0)
+    kind = TENSOR if first.__class__ is Tensor else next((kind for kind, classes in _CLASSES if isinstance(first, classes)), 0)
     if isinstance(first, Tensor) and hasattr(first.source, "indices"):
         kind = SPARSE
     if not kind:

@@ -3,6 +3,7 @@
 Source of the rules: the comments of the standard's ``onnx.proto``. Elements of less than a byte are packed, lowest bits first.
 """
 
+import math
 import mmap
 import os
 from functools import partial
@@ -132,9 +133,7 @@ def read_tensor(proto: Any, folder: Folder, where: str, elements: memoryview | N
         raise FormatError(f"{where} must have at most {_MAX_RANK} sizes, none negative. Received: {list(shape[:99])}")
     if proto.HasField("segment"):
         raise FormatError(f"{where} is split into segments, which is not supported.")
-    size = 1
-    for dim in shape:
-        size *= dim
+    size = math.prod(shape)
     length = (size * dtype.bits + 7) // 8
     if proto.data_location == 1:
         external = _read_external(proto, folder, dtype, length, where)
@@ -196,13 +195,11 @@ def _from_raw(proto: Any, dtype: DType, shape: tuple[int, ...]) -> "np.ndarray[A
 def _of_bytes(data: Any, dtype: DType, shape: tuple[int, ...]) -> "np.ndarray[Any, Any]":
     import numpy as np
 
-    size = 1
-    for dim in shape:
-        size *= dim
+    size = math.prod(shape)
     if len(data) != (size * dtype.bits + 7) // 8:
         raise GraphError(f"A constant of dtype {dtype} and shape {list(shape)} stores {len(data)} bytes, which do not fit.")
     if dtype.bits >= 8:
-        return np.frombuffer(data, dtype.numpy).reshape(shape)
+        return np.ndarray(shape, dtype.numpy, data)
     bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")[: size * dtype.bits].reshape(size, dtype.bits)
     numbers = np.packbits(bits, axis=1, bitorder="little").reshape(size)
     if dtype.kind == "int":  # two's complement
@@ -211,16 +208,16 @@ def _of_bytes(data: Any, dtype: DType, shape: tuple[int, ...]) -> "np.ndarray[An
     return (numbers.view(dtype.numpy) if dtype.kind == "float" else numbers.astype(dtype.numpy)).reshape(shape)
 
 
-def _to_bytes(data: "np.ndarray[Any, Any]", dtype: DType) -> memoryview:
+def _stored(data: "np.ndarray[Any, Any]", dtype: DType) -> "np.ndarray[Any, Any]":
+    """Return an array as files hold it: little-endian, elements of less than a byte packed."""
     import numpy as np
 
     if dtype.bits >= 8:
-        little = data if data.dtype.byteorder != ">" else data.astype(data.dtype.newbyteorder("<"))
-        return np.ascontiguousarray(little).reshape(-1).view(np.uint8).data
+        return data if data.dtype.byteorder != ">" else data.astype(data.dtype.newbyteorder("<"))
     flat = np.ascontiguousarray(data).reshape(-1)
     numbers = flat.view(np.uint8) if dtype.kind == "float" else flat.astype(np.int8).view(np.uint8)
     bits = np.unpackbits(numbers.reshape(-1, 1), axis=1, bitorder="little")[:, : dtype.bits]
-    return np.packbits(bits.reshape(-1), bitorder="little").data
+    return np.packbits(bits.reshape(-1), bitorder="little")
 
 
 def _from_fields(proto: Any, dtype: DType, shape: tuple[int, ...]) -> "np.ndarray[Any, Any]":
@@ -298,7 +295,7 @@ def write_tensor(tensor: Tensor, proto: Any) -> None:
         data = tensor.array().ravel().tolist()
         proto.string_data.extend(item if isinstance(item, bytes) else str(item).encode() for item in data)
     else:
-        proto.raw_data = bytes(_to_bytes(tensor.array(), tensor.dtype))
+        proto.raw_data = _stored(tensor.array(), tensor.dtype).tobytes()
 
 
 def write_head(tensor: Tensor, proto: Any) -> None:
@@ -320,6 +317,8 @@ def tensor_bytes(tensor: Tensor) -> memoryview:
     Raises:
         GraphError: If the tensor cannot be read.
     """
+    import numpy as np
+
     if isinstance(tensor.source, External):
         return tensor.source.view()
-    return _to_bytes(tensor.array(), tensor.dtype)
+    return np.ascontiguousarray(_stored(tensor.array(), tensor.dtype)).reshape(-1).view(np.uint8).data
