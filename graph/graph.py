@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import networkx
 
 _NOTHING: Mapping[str, Any] = {}
+#: Ops out of which the back edges of TensorFlow's loops come.
+_BACK_EDGES = ("NextIteration", "RefNextIteration")
 
 
 class Value:
@@ -281,16 +283,18 @@ class Graph:
         Raises:
             GraphError: If there is another cycle; the message names its nodes.
         """
+        nodes = list(self.all_nodes())
+        if _is_sorted(nodes):
+            return nodes
         waiting: dict[Node, int] = {}
         followers: dict[Node, list[Node]] = {}
         order: list[Node] = []
-        nodes = list(self.all_nodes())
         for node in nodes:
             sources = {value.producer for value in node.inputs if value is not None}
             sources.update(node.controls)
             count = 0
             for source in sources:
-                if source.op_type == "NextIteration" or source.op_type == "RefNextIteration":
+                if source.op_type in _BACK_EDGES:
                     continue
                 followers.setdefault(source, []).append(node)
                 count += 1
@@ -536,14 +540,13 @@ class Graph:
     def bodies(self) -> "Iterator[tuple[Node, str, Graph]]":
         """Iterate over the nodes that own graphs (the bodies of If, Loop and the like): node, attribute name, graph."""
         for node in self._nodes:
-            if node.domain == "tf":
-                continue
-            for name, value in node.attributes.items():
-                if value.__class__ is Graph:
-                    yield node, name, value
-                elif value.__class__ is list and value and value[0].__class__ is Graph:
-                    for item in value:
-                        yield node, name, item
+            if node.attributes and node.domain != "tf":
+                for name, value in node.attributes.items():
+                    if value.__class__ is Graph:
+                        yield node, name, value
+                    elif value.__class__ is list and value and value[0].__class__ is Graph:
+                        for item in value:
+                            yield node, name, item
 
     def all_graphs(self) -> "list[Graph]":
         """Return this graph, its functions, and the bodies inside all of them, outer ones first."""
@@ -609,7 +612,9 @@ class Graph:
                 values[value] = twin
                 outputs.append(twin)
             new.append(copy)
-            if node.domain != "tf" and any(value.__class__ in (Graph, list) for value in node.attributes.values()):
+        bodies = {node for node, _, _ in self.bodies()}
+        for node, copy in zip(old, new, strict=True) if bodies else ():
+            if node in bodies:
                 copy.attributes = {name: _copy_bodies(value, library, graph.opsets) for name, value in node.attributes.items()}
         find = values.__getitem__
         for node, copy in zip(old, new, strict=True):
@@ -656,6 +661,20 @@ def _edges(node: Node) -> Iterator[tuple[Node, Node, Any]]:
             yield value.producer, node, slot
     for i, source in enumerate(node.controls):
         yield source, node, ("control", i)
+
+
+def _is_sorted(nodes: Iterable[Node]) -> bool:
+    """Whether every producer stands before its consumers, but for back edges of loops."""
+    seen: set[Node] = set()
+    for node in nodes:
+        for value in node.inputs:
+            if value is not None and value.producer not in seen and value.producer.op_type not in _BACK_EDGES:
+                return False
+        for source in node.controls:
+            if source not in seen and source.op_type not in _BACK_EDGES:
+                return False
+        seen.add(node)
+    return True
 
 
 def _settle(

@@ -33,6 +33,7 @@ class Edit:
         self._before: Node | None = None
         self._here: Node | None = next((value.producer for value in reversed(graph.inputs)), None)
         self._names: set[str] | None = None
+        self._readers: dict[Value, dict[Node, None]] | None = None
 
     def move_to(self, node: Node) -> None:
         """Go on to the next node of the file."""
@@ -86,7 +87,29 @@ class Edit:
         operands = list(values)
         while operands and operands[-1] is None:
             operands.pop()
-        self.graph.set_inputs(self.node, operands)
+        self._set_inputs(self.node, operands)
+
+    def _set_inputs(self, node: Node, operands: Sequence[Value | None]) -> None:
+        readers = self._readers_of_all()
+        for value in node.inputs:
+            if value is not None:
+                readers.get(value, {}).pop(node, None)
+        self.graph.set_inputs(node, operands)
+        self._note(node)
+
+    def _note(self, node: Node) -> None:
+        """Take down what a node reads."""
+        for value in node.inputs:
+            if value is not None:
+                self._readers_of_all().setdefault(value, {})[node] = None
+
+    def _readers_of_all(self) -> dict[Value, dict[Node, None]]:
+        """Return value -> the nodes that read it; kept here because to ask the graph is to load networkx."""
+        if self._readers is None:
+            self._readers = {}
+            for node in self.graph.all_nodes():
+                self._note(node)
+        return self._readers
 
     def dtype(self, value: Value) -> DType:
         """Return the dtype of a value that a new constant must share.
@@ -100,7 +123,7 @@ class Edit:
 
     def is_read(self, value: Value) -> bool:
         """Whether anything reads a result."""
-        return bool(value.uses()) or any(output is value for output in self.graph.outputs)
+        return bool(self._readers_of_all().get(value)) or any(output is value for output in self.graph.outputs)
 
     @staticmethod
     def known(value: Value | None) -> Tensor | None:
@@ -142,7 +165,10 @@ class Edit:
         old = self.node.outputs[0]
         name = old.name
         new = self._add(op_type, [old, *others], op_type.lower(), attributes, None, "", follows=True)
-        self.graph.replace_all_uses_with(old, new)
+        for user in list(self._readers_of_all()[old]):
+            if user is not new.producer:
+                self._set_inputs(user, [new if value is old else value for value in user.inputs])
+        self.graph.outputs = [new if value is old else value for value in self.graph.outputs]
         old.name, new.name = new.name, name
         old.shape, new.shape = UNKNOWN, old.shape
 
@@ -161,6 +187,7 @@ class Edit:
         node = self.graph.add(op_type, inputs, domain=domain, name=name, attributes=attributes, types=types, outputs=1)
         anchor = self.node if follows or self._before is None else self._before
         self.followers.setdefault(anchor, []).append(node)
+        self._note(node)
         return node.outputs[0]
 
     def _fresh(self, base: str) -> str:

@@ -5,6 +5,7 @@ where a cast goes. An :class:`OpSchema` speaks of formal parameters; :meth:`OpSc
 for one node, to a :class:`Signature` with one entry per actual operand.
 """
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -275,6 +276,7 @@ def list_length(types: Mapping[str, DType], name: str) -> int:
     return length
 
 
+@functools.lru_cache(maxsize=256)
 def untyped_signature(inputs: int, outputs: int) -> Signature:
     """Return the signature of an op that no schema describes: nothing is known about its operands."""
     return Signature(None, (None,) * inputs, (None,) * outputs, ())

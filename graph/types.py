@@ -1,5 +1,6 @@
 """Shapes, tensors and the other values that nodes carry as attributes."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -114,10 +115,7 @@ class Tensor:
     @property
     def size(self) -> int:
         """Number of elements."""
-        size = 1
-        for dim in self.shape:
-            size *= dim
-        return size
+        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:

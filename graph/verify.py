@@ -222,17 +222,15 @@ def types_known(graph: Graph) -> Iterator[str]:
     """
     good: set[tuple[Signature, tuple[Any, ...], tuple[DType, ...]]] = set()
     for node in graph.nodes:
-        signature = node.signature
-        if signature.schema is None or signature.schema.domain not in ("tf", "ampgraph"):
-            if signature.schema is not None:
-                yield from _check_onnx_types(node, signature)
+        signature, types = node.signature, node.types
+        schema = signature.schema
+        key = (signature, tuple(types), tuple(types.values()))
+        if schema is None or key in good:
             continue
-        key = (signature, tuple(node.types), tuple(node.types.values()))
-        if key in good:
-            continue
-        bad = list(_check_types(node, signature, signature.schema))
+        is_complete = schema.domain in ("tf", "ampgraph")
+        bad = list(_check_types(node, signature, schema) if is_complete else _check_onnx_types(node, signature))
         yield from bad
-        if not bad:
+        if not bad and (is_complete or len(types) == len(signature.keys)):  # else the operands count too
             good.add(key)
 
 
@@ -408,7 +406,7 @@ _CONSTANTS = {
 def constants_match(graph: Graph) -> Iterator[str]:
     """A constant's tensor has the dtype that the node declares, and as many bytes as its shape needs."""
     for node in graph.all_nodes():
-        name, key = _CONSTANTS.get((node.domain, node.op_type), ("", ""))
+        name, key = _CONSTANTS.get((node.domain, node.op_type), ("", "")) if node.attributes else ("", "")
         if name in node.attributes:
             tensor, dtype = node.attributes.get(name), node.types.get(key)
             if isinstance(tensor, Tensor) and dtype is not None and tensor.dtype is not dtype:

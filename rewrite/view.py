@@ -25,6 +25,8 @@ _SAME = {
 
 #: Ops that multiply by weights and add up.
 LINEAR = frozenset(["MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum"])
+#: Elements looked at in one go: they stay in the cache.
+_BLOCK = 1 << 16
 
 
 #: By color: whether an op of a TensorFlow graph may become low. (Those of ONNX models go with their constants, too.)
@@ -36,35 +38,31 @@ class Stats:
 
     Attributes:
         largest: The largest finite magnitude; 0 where all are 0 or there are none.
+        smallest: The smallest magnitude that is not 0; infinite where there is none.
         shape: The constant's shape.
         size: Number of elements.
     """
 
-    __slots__ = ("_smallest", "_tensor", "largest", "shape", "size")
+    __slots__ = ("_tensor", "largest", "shape", "size", "smallest")
 
     def __init__(self, tensor: Tensor) -> None:
-        self.largest: float
-        self._smallest: float | None = None
-        self._tensor = tensor
         self.shape = tensor.shape
-        array = tensor.array()
-        self.size = array.size
-        if self.size == 1 and isfinite(number := abs(float(array.item()))):
-            self.largest, self._smallest = number, number or np.inf
+        self._tensor = tensor
+        flat = tensor.array().reshape(-1)
+        self.size = flat.size
+        if self.size == 1 and isfinite(number := abs(float(flat.item()))):
+            self.largest, self.smallest = number, number or np.inf
             return
+        self.largest, self.smallest = 0.0, np.inf
         with np.errstate(invalid="ignore"):
-            largest = max(float(array.max()), -float(array.min())) if self.size else 0.0
-            if not np.isfinite(largest):
-                largest = float(np.abs(array[np.isfinite(array)]).max(initial=0))
-        self.largest = largest
-
-    @property
-    def smallest(self) -> float:
-        """The smallest finite magnitude that is not 0; infinite where there is none. Found when first asked for."""
-        if self._smallest is None:
-            array = np.abs(self._tensor.array())
-            self._smallest = float(array.min(initial=np.inf, where=array > 0))
-        return self._smallest
+            for start in range(0, flat.size, _BLOCK):
+                sizes = np.abs(flat[start : start + _BLOCK])
+                largest, smallest = np.maximum.reduce(sizes), np.minimum.reduce(sizes)
+                if not (smallest and largest < np.inf):  # among them are zeros, or numbers that are none
+                    sizes = sizes[(sizes > 0) & (sizes < np.inf)]
+                    largest, smallest = sizes.max(initial=0), sizes.min(initial=np.inf)
+                self.largest = max(self.largest, float(largest))
+                self.smallest = min(self.smallest, float(smallest))
 
     @property
     def is_even(self) -> bool:

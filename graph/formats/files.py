@@ -262,7 +262,8 @@ def read_bytes(file: BinaryIO) -> bytes:
 
 def _read_limited(file: BinaryIO | gzip.GzipFile, limit: int, why: str) -> bytes:
     parts, size = [], 0
-    while part := file.read(_CHUNK):
+    at_once = max(_CHUNK, min(os.fstat(file.fileno()).st_size, limit) + 1) if isinstance(file, io.BufferedReader) else _CHUNK
+    while part := file.read(at_once):
         size += len(part)
         if size > limit:
             raise FormatError(f"The file holds more than {limit} bytes, {why}.")

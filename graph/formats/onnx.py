@@ -32,13 +32,16 @@ def read_model(data: Any, *, folder: Path | None = None) -> Graph:
 
     from .onnx_read import read_message
     from .onnx_tensor import Folder
+    from .onnx_wire import cut
 
+    elements: dict[int, memoryview] = {}
     if isinstance(data, bytes | bytearray | memoryview):
-        model = parse(data)
+        rest, elements = cut(bytes(data))
+        model = parse(rest)
     else:
         model = ModelProto()
         model.CopyFrom(data)
-    return read_message(model, Folder(folder))
+    return read_message(model, Folder(folder), elements)
 
 
 def parse(data: bytes | bytearray | memoryview) -> Any:

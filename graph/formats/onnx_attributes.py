@@ -15,40 +15,45 @@ from .onnx_tensor import Folder, check_text, read_sparse, read_tensor, write_ten
 FLOAT, INT, STRING, TENSOR, GRAPH, FLOATS, INTS, STRINGS, TENSORS, GRAPHS, SPARSE, SPARSES, TYPE, TYPES = range(1, 15)
 _FIELD = ["", "f", "i", "s", "t", "g", "floats", "ints", "strings", "tensors", "graphs"]
 _FIELD += ["sparse_tensor", "sparse_tensors", "tp", "type_protos"]
+_FIELDS = frozenset(_FIELD)
+_PLAIN = {kind: _FIELD[kind] for kind in (FLOAT, INT, STRING, FLOATS, INTS)}
 _MAX_NESTING = 32
 
 #: Reads the graph of an attribute.
 ReadGraph = Callable[[Any], Graph]
 
 
-def read_attribute(proto: Any, folder: Folder, read_graph: ReadGraph, where: str) -> Any:
-    """Return the value of an ``AttributeProto``; graphs are taken out of it.
+def read_attribute(proto: Any, folder: Folder, read_graph: ReadGraph, where: Callable[[], str]) -> Any:
+    """Return the value of an ``AttributeProto``; graphs are taken out of it. ``where`` says what it is, for messages.
 
     Raises:
         FormatError: If the attribute says several values or makes no sense.
     """
     kind = proto.type
+    rows = proto.ListFields()  # in the order of their numbers: the name, then most values, then the type
+    if len(rows) == 3 and rows[1][0].name == _PLAIN.get(kind):
+        return list(rows[1][1]) if kind > STRING else rows[1][1]
     check_text(proto.ref_attr_name)
     if proto.ref_attr_name:
         return Placeholder(proto.ref_attr_name)
-    fields = [descriptor.name for descriptor, _ in proto.ListFields() if descriptor.name in _FIELD]
+    fields = [descriptor.name for descriptor, _ in rows if descriptor.name in _FIELDS]
     if not kind and len(fields) == 1:  # before IR version 2 the type was not written
         kind = _FIELD.index(fields[0])
     if not FLOAT <= kind <= TYPES or len(fields) > 1 or (fields and fields[0] != _FIELD[kind]):
         held = ", ".join(fields) or "nothing"
-        raise FormatError(f"{where} says it is of type {kind} and holds {held}; that does not fit.")
+        raise FormatError(f"{where()} says it is of type {kind} and holds {held}; that does not fit.")
     if kind in (FLOAT, INT, STRING):
         return getattr(proto, _FIELD[kind])
     if kind in (FLOATS, INTS, STRINGS):
         return list(getattr(proto, _FIELD[kind]))
     if kind == TENSOR:
-        return read_tensor(proto.t, folder, where)
+        return read_tensor(proto.t, folder, where())
     if kind == TENSORS:
-        return [read_tensor(item, folder, where) for item in proto.tensors]
+        return [read_tensor(item, folder, where()) for item in proto.tensors]
     if kind == SPARSE:
-        return read_sparse(proto.sparse_tensor, folder, where)
+        return read_sparse(proto.sparse_tensor, folder, where())
     if kind == SPARSES:
-        return [read_sparse(item, folder, where) for item in proto.sparse_tensors]
+        return [read_sparse(item, folder, where()) for item in proto.sparse_tensors]
     if kind == GRAPH:
         graph = proto.g
         proto.ClearField("g")
@@ -58,8 +63,8 @@ def read_attribute(proto: Any, folder: Folder, read_graph: ReadGraph, where: str
         proto.ClearField("graphs")
         return [read_graph(graph) for graph in graphs]
     if kind == TYPE:
-        return read_type(proto.tp, where)
-    return [read_type(item, where) for item in proto.type_protos]
+        return read_type(proto.tp, where())
+    return [read_type(item, where()) for item in proto.type_protos]
 
 
 def write_attribute(name: str, value: Any, proto: Any, write_graph: Callable[[Graph, Any], None]) -> None:
@@ -71,7 +76,7 @@ def write_attribute(name: str, value: Any, proto: Any, write_graph: Callable[[Gr
     proto.name = name
     items = value if isinstance(value, list) else [value]
     first = items[0] if items else 0
-    kind = next((kind for kind, classes in _CLASSES if isinstance(first, classes)), 0)
+    kind = TENSOR if first.__class__ is Tensor else next((kind for kind, classes in _CLASSES if isinstance(first, classes)), 0)
     if isinstance(first, Tensor) and hasattr(first.source, "indices"):
         kind = SPARSE
     if not kind:
@@ -219,9 +224,8 @@ def _write_tensor_type(dtype: DType | None, shape: Shape, tensor: Any) -> None:
                 target.dim_param = dim
 
 
-def update_type(dtype: DType | None, shape: Shape, proto: Any) -> None:
-    """Make an existing ``TypeProto`` agree with this dtype and shape, keeping all that does, and what only one of them says."""
-    said = read_type(proto, "A value")
+def update_type(dtype: DType | None, shape: Shape, said: ValueType, proto: Any) -> None:
+    """Make a ``TypeProto`` that says ``said`` agree with this dtype and shape, keeping all that does, and what only one says."""
     if said.dtype is None and said.shape.dims is None:
         return
     known = shape.dims is not None and said.shape.dims is not None

@@ -1,11 +1,14 @@
 """What an ONNX file says beyond the IR, kept in ``Node.meta`` and ``Graph.meta`` so that writing it back loses nothing.
 
-All of it is shared between copies of a graph and never changed. Messages here are parts of the file's own message, with
-what the IR models taken out of them: copying one and filling in the IR's values restores the original, with unknown fields.
+All of it is shared between copies of a graph and never changed. Messages here are parts of the file's own message, those of
+graphs with what the IR models taken out of them: copying one and filling in the IR's values restores the original, with
+unknown fields. A node that is as it was is copied whole.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from ..types import ValueType
 
 _NONE: Mapping[Any, Any] = {}
 
@@ -14,7 +17,7 @@ class NodeMeta:
     """Facts about one node of the file.
 
     Attributes:
-        template: ``NodeProto`` without operands, results and attributes.
+        template: The ``NodeProto``, but for the graphs among its attributes.
         attributes: Attribute -> (value, ``AttributeProto``) in the file's order; for a type attribute, the value is its dtype.
         omitted: Indices of results that the file leaves without a name.
     """
@@ -35,8 +38,8 @@ class GraphMeta:
     Attributes:
         model: ``ModelProto`` without graph and functions, for the main graph only.
         template: ``GraphProto`` or ``FunctionProto`` without nodes, initializers and what describes values.
-        inputs, outputs: Name -> ``ValueInfoProto``.
-        infos: The other ``ValueInfoProto``, in the file's order.
+        inputs, outputs: Name -> ``ValueInfoProto``, and the type it says, None where it says none.
+        infos: The same for the others, in the file's order.
         dangling: Names among ``infos`` that no value has.
         initializers: Name -> place among the file's initializers.
         external: Whether constants of the model lie in data files.
@@ -49,9 +52,9 @@ class GraphMeta:
         template: Any,
         *,
         model: Any = None,
-        inputs: Mapping[str, Any] = _NONE,
-        outputs: Mapping[str, Any] = _NONE,
-        infos: "tuple[Any, ...]" = (),
+        inputs: Mapping[str, tuple[Any, ValueType | None]] = _NONE,
+        outputs: Mapping[str, tuple[Any, ValueType | None]] = _NONE,
+        infos: Sequence[tuple[Any, ValueType | None]] = (),
         dangling: frozenset[str] = frozenset(),
         initializers: Mapping[str, int] = _NONE,
     ) -> None:

@@ -2,7 +2,7 @@
 
 A graph is read in two sweeps: all nodes are made, so that the file's order does not matter; then operands are linked. The
 bodies of If, Loop and the like are read when their owner is linked: what they use of the graphs around becomes an operand
-of the owner. What the messages hold is taken out of them, and what remains is kept (:mod:`.onnx_meta`).
+of the owner. Graphs are taken out of the messages, and what remains is kept (:mod:`.onnx_meta`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from ..schema import OpSchema, untyped_signature
 from ..schemas.ampgraph import find as find_own
 from ..schemas.onnx import dtype_of, find, latest
 from ..schemas.onnx_schema import OnnxSchema, capture_labels
-from ..types import UNKNOWN, Placeholder, Tensor
+from ..types import UNKNOWN, Placeholder, Tensor, ValueType
 from .onnx_attributes import INT, read_attribute, read_type
 from .onnx_meta import GraphMeta, NodeMeta
 from .onnx_tensor import Folder, check_text, read_sparse, read_tensor
@@ -24,10 +24,14 @@ from .onnx_types import Typing
 
 #: A body inside a body inside … so many times is nobody's model.
 _MAX_NESTING = 64
+_NONE: Mapping[int, memoryview] = {}
 
 
-def read_message(model: Any, folder: Folder) -> Graph:
-    """Turn a ``ModelProto``, which is taken apart, into a graph; see :func:`.onnx.read_model`."""
+def read_message(model: Any, folder: Folder, elements: Mapping[int, memoryview]) -> Graph:
+    """Turn a ``ModelProto``, which is taken apart, into a graph; see :func:`.onnx.read_model`.
+
+    ``elements``: those of the main graph's initializers at these places, which were taken out of the message.
+    """
     with paused_collector():
         reader = _Reader(folder, model.functions)
         proto, functions = model.graph, list(model.functions)
@@ -42,7 +46,7 @@ def read_message(model: Any, folder: Folder) -> Graph:
         check_text(proto.name)
         for function in functions:
             reader.read_function(function)
-        graph = reader.read_graph(proto, None, Graph(proto.name, reader.functions, opsets=opsets))
+        graph = reader.read_graph(proto, None, Graph(proto.name, reader.functions, opsets=opsets), elements)
         graph.meta.model = model
         graph.meta.external = folder.is_used
         if model.ir_version:
@@ -138,7 +142,7 @@ class _Reader:
         scope = _Scope(graph, None)
         check_text(*proto.input, *proto.output, *proto.attribute, *[info.name for info in proto.value_info])
         for name in proto.input:
-            self._add_input(scope, name, None)
+            self._add_input(scope, name)
         nodes = self._make_nodes(scope, list(proto.node))
         infos = self._read_infos(scope, list(proto.value_info))
         self._link(scope, nodes)
@@ -149,16 +153,17 @@ class _Reader:
             proto.ClearField(field)
         graph.meta = GraphMeta(proto, infos=infos, dangling=_dangling(scope, infos))
 
-    def read_graph(self, proto: Any, outer: _Scope | None, graph: Graph) -> Graph:
+    def read_graph(self, proto: Any, outer: _Scope | None, graph: Graph, elements: Mapping[int, memoryview] = _NONE) -> Graph:
         scope = _Scope(graph, outer)
         if scope.depth > _MAX_NESTING:
             raise FormatError(f"Graphs are nested more than {_MAX_NESTING} deep.")
         names = [info.name for infos in (proto.input, proto.output, proto.value_info) for info in infos]
         check_text(*names)
-        defaults, order = self._read_initializers(proto)
-        inputs = list(proto.input)
-        for info in inputs:
-            value = self._add_input(scope, info.name, info)
+        defaults, order = self._read_initializers(proto, elements)
+        inputs: dict[str, tuple[Any, ValueType | None]] = {}
+        for info in proto.input:
+            value = self._add_input(scope, info.name)
+            inputs[info.name] = info, self._declare(value, info)
             if info.name in defaults:
                 value.producer.attributes = {"default": defaults.pop(info.name)}
         initializer = find_own("Initializer")
@@ -174,47 +179,46 @@ class _Reader:
         nodes = self._make_nodes(scope, list(proto.node))
         infos = self._read_infos(scope, list(proto.value_info))
         self._link(scope, nodes)
-        outputs = list(proto.output)
-        self._set_outputs(scope, [info.name for info in outputs])
-        for value, info in zip(graph.outputs, outputs, strict=True):
-            self._declare(value, info)
+        self._set_outputs(scope, [info.name for info in proto.output])
+        outputs = {info.name: (info, self._declare(value, info)) for value, info in zip(graph.outputs, proto.output, strict=True)}
         for field in ("input", "output", "node", "value_info", "initializer", "sparse_initializer"):
             proto.ClearField(field)
         graph.meta = GraphMeta(
             proto,
-            inputs={info.name: info for info in inputs},
-            outputs={info.name: info for info in outputs},
+            inputs=inputs,
+            outputs=outputs,
             infos=infos,
             dangling=_dangling(scope, infos),
             initializers=order,
         )
         return graph
 
-    def _read_initializers(self, proto: Any) -> tuple[dict[str, Tensor], dict[str, int]]:
+    def _read_initializers(self, proto: Any, elements: Mapping[int, memoryview]) -> tuple[dict[str, Tensor], dict[str, int]]:
         found: dict[str, Tensor] = {}
-        rows = [(item.name, item, read_tensor) for item in proto.initializer]
-        rows += [(item.values.name, item, read_sparse) for item in proto.sparse_initializer]
-        for name, item, read in rows:
+        rows = [(item.name, item, True) for item in proto.initializer]
+        rows += [(item.values.name, item, False) for item in proto.sparse_initializer]
+        for i, (name, item, is_dense) in enumerate(rows):
             check_text(name)
             if not name or name in found:
                 raise FormatError(f"Initializers must have unique names. Received: {name!r}{' twice' if name else ''}")
-            found[name] = read(item, self.folder, f"Initializer {name!r}")
+            where = f"Initializer {name!r}"
+            found[name] = (
+                read_tensor(item, self.folder, where, elements.get(i)) if is_dense else read_sparse(item, self.folder, where)
+            )
         return found, {name: i for i, name in enumerate(found)}
 
-    def _add_input(self, scope: _Scope, name: str, info: Any) -> Value:
+    def _add_input(self, scope: _Scope, name: str) -> Value:
         if not name:
             raise FormatError(f"An input of graph {scope.graph.name!r} has no name.")
         value = scope.graph.add_input(name, None)
         value.name = name
         scope.define(name, value)
-        if info is not None:
-            self._declare(value, info)
         return value
 
-    def _declare(self, value: Value, info: Any) -> None:
+    def _declare(self, value: Value, info: Any) -> ValueType | None:
         """Note the type that the file declares, where it declares one, and take the shape from it."""
         if not info.HasField("type"):
-            return
+            return None
         said = read_type(info.type, f"Value {info.name!r}")
         before = self.declared.get(value)
         if before is not None and before.dtype is not said.dtype and None not in (before.dtype, said.dtype):
@@ -223,13 +227,11 @@ class _Reader:
             self.declared[value] = said
         if value.shape is UNKNOWN or (value.shape.dims is None and said.shape.dims is not None):
             value.shape = said.shape
+        return said
 
-    def _read_infos(self, scope: _Scope, infos: Sequence[Any]) -> tuple[Any, ...]:
-        for info in infos:
-            value = scope.values.get(info.name)
-            if value is not None:
-                self._declare(value, info)
-        return tuple(infos)
+    def _read_infos(self, scope: _Scope, infos: Sequence[Any]) -> list[tuple[Any, ValueType | None]]:
+        values = [scope.values.get(info.name) for info in infos]
+        return [(info, None if value is None else self._declare(value, info)) for info, value in zip(infos, values, strict=True)]
 
     def _set_outputs(self, scope: _Scope, names: Sequence[str]) -> None:
         for name in names:
@@ -247,19 +249,17 @@ class _Reader:
         made = []
         graph = scope.graph
         for position, proto in enumerate(protos):
-            names, results, attributes = list(proto.input), list(proto.output), list(proto.attribute)
-            op_type = proto.op_type
-            check_text(*names, *results, op_type, proto.name, proto.domain, proto.overload, *[a.name for a in attributes])
+            names, results, pairs = list(proto.input), list(proto.output), [(item.name, item) for item in proto.attribute]
+            op_type, overload, domain = proto.op_type, proto.overload, proto.domain
+            check_text(*names, *results, op_type, proto.name, domain, overload, *[name for name, _ in pairs])
             if not op_type:
                 raise FormatError(f"Node {proto.name!r} of graph {graph.name!r} has no op type.")
-            if proto.overload:
-                op_type = f"{op_type}:{proto.overload}"
-            for field in ("input", "output", "attribute"):
-                proto.ClearField(field)
+            if overload:
+                op_type = f"{op_type}:{overload}"
             node = Node(
                 graph,
                 op_type,
-                plain_domain(proto.domain),
+                plain_domain(domain),
                 proto.name,
                 untyped_signature(len(names), len(results)),
                 {},
@@ -279,7 +279,6 @@ class _Reader:
                 node.outputs.insert(i, Value(node, i, f"omitted:{position}:{i}"))
             node.meta = NodeMeta(proto, omitted=frozenset(omitted))
             graph.append(node)
-            pairs = [(attribute.name, attribute) for attribute in attributes]
             if len({name for name, _ in pairs}) != len(pairs):
                 raise FormatError(f"Node {_label(node)} has two attributes of the same name.")
             made.append((node, names, pairs))
@@ -288,10 +287,10 @@ class _Reader:
     def _link(self, scope: _Scope, nodes: Sequence[tuple[Node, list[str], list[tuple[str, Any]]]]) -> None:
         """Connect operands and read attributes, with the bodies among them."""
         schemas: dict[tuple[str, str], OpSchema | None] = {}
-        graph = scope.graph
+        graph, values = scope.graph, scope.values
         for node, names, attributes in nodes:
             for slot, name in enumerate(names):
-                value = scope.find(name) if name else None
+                value = values.get(name) or scope.find(name) if name else None
                 if value is None and name:
                     text = f"Node {_label(node)} reads {name!r} at input {slot}, but no node, input or initializer defines it."
                     raise FormatError(text + _similar(name, scope.values))
@@ -322,14 +321,17 @@ class _Reader:
         values: dict[str, Any] = {}
         kept: dict[str, tuple[Any, Any]] = {}
         for name, proto in attributes:
-            where = f"Attribute {name!r} of node {_label(node)}"
+
+            def where(name: str = name) -> str:
+                return f"Attribute {name!r} of node {_label(node)}"
+
             value = read_attribute(proto, self.folder, body, where)
             if name in types and not isinstance(value, Placeholder):
                 if proto.type != INT and not isinstance(value, int):
-                    raise FormatError(f"{where} must be an integer, the number of a dtype. Received: {value!r}")
+                    raise FormatError(f"{where()} must be an integer, the number of a dtype. Received: {value!r}")
                 if value:
                     try:
-                        value = dtype_of(value, where)
+                        value = dtype_of(value, where())
                     except GraphError as error:
                         raise FormatError(str(error)) from error
                     self.given.setdefault(node, {})[types[name][0]] = value
@@ -348,8 +350,8 @@ def _shape_of(tensor: Tensor) -> Any:
     return Shape(tensor.shape)
 
 
-def _dangling(scope: _Scope, infos: Iterable[Any]) -> frozenset[str]:
-    return frozenset([info.name for info in infos if info.name not in scope.values])
+def _dangling(scope: _Scope, infos: Iterable[tuple[Any, ValueType | None]]) -> frozenset[str]:
+    return frozenset([info.name for info, _ in infos if info.name not in scope.values])
 
 
 def _label(node: Node) -> str:

@@ -8,16 +8,17 @@ lists the data files meanwhile, so that the next run tidies up after one that wa
 import json
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ..dtypes import DType
-from ..errors import FormatError
+from ..errors import FormatError, GraphError
 from ..graph import Graph
 from ..types import Tensor
-from .onnx import MAX_BYTES, parse, write_model
+from .onnx import MAX_BYTES, parse
 from .onnx_meta import GraphMeta
 from .onnx_tensor import External, tensor_bytes, write_head, write_tensor
+from .onnx_wire import LEAST, Pieces, fill
 from .onnx_write import initializers_of, write_message
 
 #: Models whose constants take more bytes get a data file: what protobuf can hold, less room for all else.
@@ -29,6 +30,7 @@ MIN_OUTSIDE = 1024
 #: Constants in a data file begin at multiples of this, those of at least a page at multiples of a page, to be mapped.
 _ALIGNMENT, _PAGE = 64, 4096
 _CHUNK = 1 << 24
+_TOO_LARGE = f"The model does not fit into one file of {MAX_BYTES} bytes; save it with external data."
 
 
 def save_model(graph: Graph, path: Path, *, external_data: bool | None = None) -> None:
@@ -54,9 +56,10 @@ def save_model(graph: Graph, path: Path, *, external_data: bool | None = None) -
         raise FormatError("A model with external data can only be written to a file.")
     stem = f".{target.name[:150]}.ampgraph-{os.getpid()}-{os.urandom(6).hex()}"
     model_part, data_part, note = (target.with_name(stem + suffix) for suffix in ("", ".data", ".note"))
-    data = b"" if external_data else serialize(write_model(graph))
+    pieces = [] if external_data else _put_together(graph)
     if target.exists() and not target.is_file():  # a pipe or device cannot be replaced
-        target.write_bytes(data)
+        with open(target, "wb") as file:
+            _write_pieces(pieces, file)
         return
     old = _data_files(target)
     name = ""
@@ -67,10 +70,10 @@ def save_model(graph: Graph, path: Path, *, external_data: bool | None = None) -
                 store = _Store(file, name)
                 model = write_message(graph, store)
                 _sync(file)
-            data = serialize(model)
+            pieces = [memoryview(serialize(model))]
         if name or old:
-            _write(note, json.dumps([name, *old]).encode())
-        _write(model_part, data)
+            _write(note, [memoryview(json.dumps([name, *old]).encode())])
+        _write(model_part, pieces)
         if target.exists():
             shutil.copymode(target, model_part)
         if name:
@@ -89,7 +92,9 @@ def save_model(graph: Graph, path: Path, *, external_data: bool | None = None) -
 def loaded_bytes(graph: Graph, path: Path) -> int:
     """Return how many bytes the file ``path``, from which a model was loaded, and its data files have."""
     mapped = {
-        id(source.data): len(source.data) for tensor in initializers_of(graph) if isinstance(source := tensor.source, External)
+        id(source.data): len(source.data)
+        for tensor in initializers_of(graph)
+        if isinstance(source := tensor.source, External) and source.proto.data_location == 1
     }
     return path.stat().st_size + sum(mapped.values())
 
@@ -111,9 +116,9 @@ def serialize(model: Any) -> bytes:
     try:
         data = bytes(model.SerializeToString(deterministic=True))
     except (EncodeError, ValueError) as error:
-        raise FormatError(f"The model does not fit into one file of {MAX_BYTES} bytes; save it with external data.") from error
+        raise FormatError(_TOO_LARGE) from error
     if len(data) > MAX_BYTES:
-        raise FormatError(f"The model does not fit into one file of {MAX_BYTES} bytes; save it with external data.")
+        raise FormatError(_TOO_LARGE)
     return data
 
 
@@ -136,14 +141,14 @@ class _Store:
         for start in range(0, len(data), _CHUNK):
             self.file.write(data[start : start + _CHUNK])
         self.end = offset + len(data)
-        _write_external_head(tensor, tensor.dtype, proto)
+        _write_external_head(tensor, proto)
         proto.data_location = 1
         for key, value in (("location", self.name), ("offset", str(offset)), ("length", str(len(data)))):
             entry = proto.external_data.add()
             entry.key, entry.value = key, value
 
 
-def _write_external_head(tensor: Tensor, dtype: DType, proto: Any) -> None:
+def _write_external_head(tensor: Tensor, proto: Any) -> None:
     """Fill in all but the elements, keeping docs and metadata of the file's own message."""
     write_head(tensor, proto)
     source: Any = tensor.source
@@ -154,10 +159,45 @@ def _write_external_head(tensor: Tensor, dtype: DType, proto: Any) -> None:
             proto.metadata_props.extend(source.metadata_props)
 
 
-def _write(path: Path, data: bytes) -> None:
+def _put_together(graph: Graph) -> Pieces:
+    """Return the bytes of a model with all its constants inside; the elements of large ones are not made yet.
+
+    Raises:
+        FormatError: If it has more bytes than protobuf can hold.
+    """
+    large: list[tuple[Any, Tensor]] = []
+
+    def store(tensor: Tensor, proto: Any) -> None:
+        if tensor.nbytes < LEAST or not (tensor.source is None or isinstance(tensor.source, External)):
+            write_tensor(tensor, proto)
+        else:
+            write_head(tensor, proto)
+            proto.raw_data = b""
+            large.append((proto, tensor))
+
+    model = write_message(graph, store)
+    places = {id(proto): i for i, proto in enumerate(model.graph.initializer)}
+    for proto, tensor in large:
+        if id(proto) not in places:  # of a body
+            proto.raw_data = bytes(tensor_bytes(tensor))
+    pieces = fill(serialize(model), {places[id(proto)]: tensor for proto, tensor in large if id(proto) in places})
+    if sum(piece.nbytes for piece in pieces) > MAX_BYTES:
+        raise FormatError(_TOO_LARGE)
+    return pieces
+
+
+def _write(path: Path, pieces: Pieces) -> None:
     with open(path, "xb") as file:
-        file.write(data)
+        _write_pieces(pieces, file)
         _sync(file)
+
+
+def _write_pieces(pieces: Pieces, file: BinaryIO) -> None:
+    for piece in pieces:
+        data = tensor_bytes(piece) if isinstance(piece, Tensor) else piece
+        if data.nbytes != piece.nbytes:
+            raise GraphError(f"A constant of {piece.nbytes} bytes holds an array of {data.nbytes} bytes.")
+        file.write(data)
 
 
 def _sync(file: BinaryIO) -> None:
@@ -179,8 +219,9 @@ def _free_name(target: Path) -> str:
 
 def _is_ours(target: Path, name: str) -> bool:
     """Whether a data file of this name is made by :func:`save_model` for ``target``."""
-    start, _, number = name.removeprefix(target.name).partition(".data")
-    return name.startswith(target.name) and not start and (not number or (number[0] == "." and number[1:].isdecimal()))
+    start, data, number = name.removeprefix(target.name).partition(".data")
+    is_named_so = bool(data) and name.startswith(target.name) and not start
+    return is_named_so and (not number or (number[0] == "." and number[1:].isdecimal()))
 
 
 def _data_files(target: Path) -> list[str]:
@@ -201,11 +242,12 @@ def _data_files(target: Path) -> list[str]:
     return sorted(name for name in names if _is_ours(target, name) and (folder / name).is_file())
 
 
-def _remove_unused(target: Path, names: list[str]) -> None:
-    used = _data_files(target)
+def _remove_unused(target: Path, names: Iterable[str]) -> None:
+    names = [name for name in names if _is_ours(target, name)]
+    used = _data_files(target) if names else []
     for name in names:
-        path = target.with_name(name) if name else target
-        if name and name not in used and _is_ours(target, name) and path.is_file() and not path.is_symlink():
+        path = target.with_name(name)
+        if name not in used and path.is_file() and not path.is_symlink():
             path.unlink()
 
 

@@ -26,7 +26,7 @@ def correct_outputs(graph: Graph) -> None:
     """
     from onnx import ModelProto
 
-    skeleton = write_message(graph, _write_skeleton)
+    skeleton = write_message(graph, _write_skeleton, constants=_write_skeleton)
     for info in skeleton.graph.output:
         if info.type.HasField("tensor_type"):
             info.type.tensor_type.ClearField("shape")
@@ -48,7 +48,7 @@ def infer_shapes(graph: Graph) -> list[Value]:
     from onnx import ModelProto
 
     refined: list[Value] = []
-    inferred = _infer(graph, write_message(graph, _write_skeleton))
+    inferred = _infer(graph, write_message(graph, _write_skeleton, constants=_write_skeleton))
     _take(graph, ModelProto.FromString(inferred).graph, refined)
     return refined
 
@@ -96,7 +96,7 @@ def _take(graph: Graph, proto: Any, refined: list[Value]) -> None:
     values = {value.name: value for node in graph.all_nodes() for value in node.outputs}
     for info in (*proto.value_info, *proto.output):
         value = values.get(info.name)
-        if value is None or value.shape.container:
+        if value is None or value.shape.container or value.shape.size is not None:
             continue
         try:
             shape = read_type(info.type, "A value").shape

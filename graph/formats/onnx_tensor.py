@@ -3,6 +3,7 @@
 Source of the rules: the comments of the standard's ``onnx.proto``. Elements of less than a byte are packed, lowest bits first.
 """
 
+import math
 import mmap
 import os
 from functools import partial
@@ -39,9 +40,9 @@ def check_text(*texts: str | bytes) -> None:
     Raises:
         FormatError: If one is not.
     """
-    for text in texts:
-        if isinstance(text, bytes):
-            raise FormatError(f"The file has a name that is not UTF-8; it is damaged. Received: {text[:60]!r}")
+    if bytes in map(type, texts):
+        text = next(text for text in texts if isinstance(text, bytes))
+        raise FormatError(f"The file has a name that is not UTF-8; it is damaged. Received: {text[:60]!r}")
 
 
 class Folder:
@@ -93,11 +94,14 @@ class Folder:
 
 
 class External:
-    """The source of a tensor whose bytes lie in a data file: the file's message, and the bytes, mapped."""
+    """The source of a tensor whose bytes are not in the file's message of it: the message, and the bytes.
+
+    They lie in a data file, which is mapped, or were cut out of the model's own.
+    """
 
     __slots__ = ("data", "length", "offset", "proto")
 
-    def __init__(self, proto: Any, data: "mmap.mmap | bytes", offset: int, length: int) -> None:
+    def __init__(self, proto: Any, data: "mmap.mmap | bytes | memoryview", offset: int, length: int) -> None:
         self.proto = proto
         self.data = data
         self.offset = offset
@@ -108,13 +112,14 @@ class External:
         return memoryview(self.data)[self.offset : self.offset + self.length]
 
 
-def read_tensor(proto: Any, folder: Folder, where: str) -> Tensor:
+def read_tensor(proto: Any, folder: Folder, where: str, elements: memoryview | None = None) -> Tensor:
     """Return a ``TensorProto`` as a tensor whose bytes are looked at when ``array()`` is called.
 
     Args:
         proto: The message; the tensor keeps it as its source.
         folder: Where external data lies.
         where: What the tensor is, for messages: ``"Initializer 'w'"``.
+        elements: Its ``raw_data``, if it was taken out of the message.
 
     Raises:
         FormatError: If dtype, shape and stored data do not fit together, or external data cannot be had.
@@ -128,21 +133,19 @@ def read_tensor(proto: Any, folder: Folder, where: str) -> Tensor:
         raise FormatError(f"{where} must have at most {_MAX_RANK} sizes, none negative. Received: {list(shape[:99])}")
     if proto.HasField("segment"):
         raise FormatError(f"{where} is split into segments, which is not supported.")
-    size = 1
-    for dim in shape:
-        size *= dim
+    size = math.prod(shape)
     length = (size * dtype.bits + 7) // 8
     if proto.data_location == 1:
         external = _read_external(proto, folder, dtype, length, where)
         return Tensor(dtype, shape, partial(_from_view, external, dtype, shape), source=external)
     if proto.HasField("raw_data"):
-        # Asking for the exact length copies the elements, so huge constants, hardly longer than their elements, are spared.
-        total = proto.ByteSize()
-        is_huge = total > 1 << 26 and length <= total < length + 4096
-        if dtype.kind == "string" or (not is_huge and len(proto.raw_data) != length):
+        if dtype.kind == "string" or len(proto.raw_data if elements is None else elements) != length:
             raise FormatError(
                 f"{where} of dtype {dtype} and shape {list(shape)} needs {length} bytes, but stores another number."
             )
+        if elements is not None:
+            inside = External(proto, elements, 0, length)
+            return Tensor(dtype, shape, partial(_from_view, inside, dtype, shape), source=inside)
         return Tensor(dtype, shape, partial(_from_raw, proto, dtype, shape), source=proto)
     count = len(getattr(proto, _FIELDS.get(dtype.name, "int32_data")))
     if count != _stored_count(dtype, size):
@@ -192,13 +195,11 @@ def _from_raw(proto: Any, dtype: DType, shape: tuple[int, ...]) -> "np.ndarray[A
 def _of_bytes(data: Any, dtype: DType, shape: tuple[int, ...]) -> "np.ndarray[Any, Any]":
     import numpy as np
 
-    size = 1
-    for dim in shape:
-        size *= dim
+    size = math.prod(shape)
     if len(data) != (size * dtype.bits + 7) // 8:
         raise GraphError(f"A constant of dtype {dtype} and shape {list(shape)} stores {len(data)} bytes, which do not fit.")
     if dtype.bits >= 8:
-        return np.frombuffer(data, dtype.numpy).reshape(shape)
+        return np.ndarray(shape, dtype.numpy, data)
     bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")[: size * dtype.bits].reshape(size, dtype.bits)
     numbers = np.packbits(bits, axis=1, bitorder="little").reshape(size)
     if dtype.kind == "int":  # two's complement
@@ -207,16 +208,16 @@ def _of_bytes(data: Any, dtype: DType, shape: tuple[int, ...]) -> "np.ndarray[An
     return (numbers.view(dtype.numpy) if dtype.kind == "float" else numbers.astype(dtype.numpy)).reshape(shape)
 
 
-def _to_bytes(data: "np.ndarray[Any, Any]", dtype: DType) -> bytes:
+def _stored(data: "np.ndarray[Any, Any]", dtype: DType) -> "np.ndarray[Any, Any]":
+    """Return an array as files hold it: little-endian, elements of less than a byte packed."""
     import numpy as np
 
     if dtype.bits >= 8:
-        little = data if data.dtype.byteorder != ">" else data.astype(data.dtype.newbyteorder("<"))
-        return little.tobytes()
+        return data if data.dtype.byteorder != ">" else data.astype(data.dtype.newbyteorder("<"))
     flat = np.ascontiguousarray(data).reshape(-1)
     numbers = flat.view(np.uint8) if dtype.kind == "float" else flat.astype(np.int8).view(np.uint8)
     bits = np.unpackbits(numbers.reshape(-1, 1), axis=1, bitorder="little")[:, : dtype.bits]
-    return np.packbits(bits.reshape(-1), bitorder="little").tobytes()
+    return np.packbits(bits.reshape(-1), bitorder="little")
 
 
 def _from_fields(proto: Any, dtype: DType, shape: tuple[int, ...]) -> "np.ndarray[Any, Any]":
@@ -294,7 +295,7 @@ def write_tensor(tensor: Tensor, proto: Any) -> None:
         data = tensor.array().ravel().tolist()
         proto.string_data.extend(item if isinstance(item, bytes) else str(item).encode() for item in data)
     else:
-        proto.raw_data = _to_bytes(tensor.array(), tensor.dtype)
+        proto.raw_data = _stored(tensor.array(), tensor.dtype).tobytes()
 
 
 def write_head(tensor: Tensor, proto: Any) -> None:
@@ -303,19 +304,21 @@ def write_head(tensor: Tensor, proto: Any) -> None:
         raise FormatError(f"ONNX has no dtype {tensor.dtype}; convert the constant before writing an ONNX file.")
     if isinstance(tensor.source, External):
         proto.CopyFrom(tensor.source.proto)
-        del proto.external_data[:]
-        proto.ClearField("data_location")
+        for field in ("external_data", "data_location", "raw_data"):
+            proto.ClearField(field)
         return
     proto.data_type = tensor.dtype.onnx
     proto.dims.extend(tensor.shape)
 
 
-def tensor_bytes(tensor: Tensor) -> "bytes | memoryview":
-    """Return the elements as a data file holds them; bytes of a data file are not copied.
+def tensor_bytes(tensor: Tensor) -> memoryview:
+    """Return the elements as a file holds them, without copying them if they are stored so.
 
     Raises:
         GraphError: If the tensor cannot be read.
     """
+    import numpy as np
+
     if isinstance(tensor.source, External):
         return tensor.source.view()
-    return _to_bytes(tensor.array(), tensor.dtype)
+    return np.ascontiguousarray(_stored(tensor.array(), tensor.dtype)).reshape(-1).view(np.uint8).data

@@ -7,11 +7,13 @@ values of a body do not shadow those of the graphs around, and captured values a
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from ..collector import paused_collector
+from ..dtypes import DType
 from ..errors import FormatError
 from ..graph import Graph, Node, Value
 from ..schemas.onnx_schema import OnnxSchema, capture_labels
-from ..types import Placeholder, Tensor
-from .onnx_attributes import INT, update_type, write_attribute, write_type
+from ..types import Placeholder, Tensor, ValueType
+from .onnx_attributes import INT, TENSOR, read_type, update_type, write_attribute, write_type
 from .onnx_meta import GraphMeta, NodeMeta
 from .onnx_read import plain_domain
 from .onnx_tensor import write_tensor
@@ -22,8 +24,12 @@ Store = Callable[[Tensor, Any], None]
 _NO_META = NodeMeta(None)
 
 
-def write_message(graph: Graph, store: Store = write_tensor) -> Any:
-    """Turn a graph into a ``ModelProto``; see :func:`.onnx.write_model`. ``store`` decides where initializers' bytes go."""
+@paused_collector()
+def write_message(graph: Graph, store: Store = write_tensor, *, constants: Store | None = None) -> Any:
+    """Turn a graph into a ``ModelProto``; see :func:`.onnx.write_model`.
+
+    ``store`` decides where initializers' bytes go, ``constants`` where those of ``Constant`` nodes go: into the message if None.
+    """
     from onnx import IR_VERSION, ModelProto
 
     if not graph.opsets:
@@ -39,7 +45,7 @@ def write_message(graph: Graph, store: Store = write_tensor) -> Any:
     if isinstance(version, int):
         model.ir_version = version
     _write_opsets(graph.opsets, model.opset_import)
-    writer = _Writer(store)
+    writer = _Writer(store, constants)
     writer.write_graph(graph, model.graph, ())
     for name, function in graph.functions.items():
         writer.write_function(name, function, model.functions.add())
@@ -119,7 +125,7 @@ class _Names:
 
     def _name(self, graph: Graph, value: Value, claims: Mapping[Value, str], owners: Mapping[str, Value]) -> None:
         name = claims.get(value, value.name)
-        is_free = owners.get(name, value) is value and not any(name in names for names in self.outer)
+        is_free = owners.get(name, value) is value and not (self.outer and any(name in names for names in self.outer))
         if not is_free or not name:
             name = self._fresh(name or "value", owners)
         if name in self.taken:
@@ -136,8 +142,9 @@ class _Names:
 
 
 class _Writer:
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, constants: Store | None) -> None:
         self.store = store
+        self.constants = constants
 
     def write_graph(
         self, graph: Graph, proto: Any, outer: tuple[set[str], ...], captured: Mapping[Value, str] | None = None
@@ -186,10 +193,10 @@ class _Writer:
     @staticmethod
     def _write_infos(names: _Names, meta: GraphMeta, target: Any) -> None:
         by_name = {name: value for value, name in names.of.items()}
-        for info in meta.infos:
+        for info, said in meta.infos:
             value = by_name.get(info.name)
             if value is not None:
-                _write_info(value, info.name, info, target.add())
+                _write_info(value, info.name, (info, said), target.add())
             elif info.name in meta.dangling:
                 target.add().CopyFrom(info)
 
@@ -220,6 +227,7 @@ class _Writer:
     def _write_nodes(self, graph: Graph, names: _Names, target: Any, *, constants: bool = False) -> None:
         used = {value for node in graph.nodes for value in node.inputs if value is not None}
         used.update(graph.outputs)
+        same: list[Any] = []  # the file's own messages, next to be copied as they are
         for node in graph.topological():
             if node.domain == "ampgraph":
                 if node.op_type == "Initializer" and constants:  # a function has no initializers
@@ -234,50 +242,104 @@ class _Writer:
                 raise FormatError(f"Node {node} is a TensorFlow op; ONNX cannot hold it.")
             if node.controls:
                 raise FormatError(f"Node {node} has control edges; ONNX cannot hold them.")
-            self._write_node(node, names, used, target.add())
+            meta = node.meta if isinstance(node.meta, NodeMeta) else _NO_META
+            labels = capture_labels(node.attributes)
+            count = len(node.inputs) - len(labels)
+            operands = ["" if value is None else names.of[value] for value in node.inputs[:count]]
+            results = ["" if i in meta.omitted and value not in used else names.of[value] for i, value in enumerate(node.outputs)]
+            tensor = node.attributes.get("value") if node.op_type == "Constant" and not node.domain else None
+            if self.constants is not None and isinstance(tensor, Tensor):
+                proto = target.add(op_type="Constant", output=results)
+                item = proto.attribute.add(name="value", type=TENSOR)
+                self.constants(tensor, item.t)
+                continue
+            if _is_unchanged(node, meta, operands, results):
+                same.append(meta.template)
+                continue
+            target.extend(same)
+            same.clear()
+            proto = target.add()
+            _write_head(node, meta, operands, results, proto)
+            outer = {}
+            for label, operand in zip(labels, node.inputs[count:], strict=True):
+                if operand is None:
+                    raise FormatError(f"Node {node} hands nothing to its bodies for {label!r}.")
+                outer[label] = names.of[operand]
+            self._write_attributes(node, meta, outer, (*names.outer, names.taken), proto)
+        target.extend(same)
         for value, name in names.copies:
             proto = target.add()
             proto.op_type = "Identity"
             proto.input.append(names.of[value])
             proto.output.append(name)
 
-    def _write_node(self, node: Node, names: _Names, used: set[Value], proto: Any) -> None:
-        meta = node.meta if isinstance(node.meta, NodeMeta) else _NO_META
-        if meta.template is not None:
-            proto.CopyFrom(meta.template)
-        if proto.name != node.name:
-            proto.name = node.name
-        op_type, _, overload = node.op_type.partition(":")
-        proto.op_type = op_type
-        if proto.overload != overload:
-            proto.overload = overload
-        if plain_domain(proto.domain) != node.domain:
-            proto.domain = node.domain
-        labels = capture_labels(node.attributes)
-        count = len(node.inputs) - len(labels)
-        proto.input.extend(["" if value is None else names.of[value] for value in node.inputs[:count]])
-        for i, value in enumerate(node.outputs):
-            proto.output.append("" if i in meta.omitted and value not in used else names.of[value])
-        outer = {}
-        for label, operand in zip(labels, node.inputs[count:], strict=True):
-            if operand is None:
-                raise FormatError(f"Node {node} hands nothing to its bodies for {label!r}.")
-            outer[label] = names.of[operand]
+    def _write_attributes(
+        self, node: Node, meta: NodeMeta, outer: Mapping[str, str], around: tuple[set[str], ...], proto: Any
+    ) -> None:
+        """Write the attributes; bodies use the names ``outer`` for the values of their labels, and none of those ``around``."""
 
         def write_body(body: Graph, target: Any) -> None:
             formals = len(body.inputs) - len(body.captures)
             captured = {value: outer[label] for label, value in zip(body.captures, body.inputs[formals:], strict=True)}
-            self.write_graph(body, target, (*names.outer, names.taken), captured)
+            self.write_graph(body, target, around, captured)
 
-        schema = node.schema
-        types = schema.type_attributes if isinstance(schema, OnnxSchema) else {}
+        types = _type_attributes(node)
         for name in dict.fromkeys((*meta.attributes, *node.attributes, *types)):
             before, source = meta.attributes.get(name, (None, None))
             if name in node.attributes:
                 _write_attribute(name, node.attributes[name], before, source, proto, write_body)
             elif name in types:
-                assert isinstance(schema, OnnxSchema)
-                _write_type_attribute(name, node, schema, before, source, proto)
+                _write_type_attribute(name, node, before, source, proto)
+
+
+def _write_head(node: Node, meta: NodeMeta, operands: list[str], results: list[str], proto: Any) -> None:
+    """Write all of a node but its attributes."""
+    if meta.template is not None:
+        proto.CopyFrom(meta.template)
+        for field in ("input", "output", "attribute"):
+            proto.ClearField(field)
+    if proto.name != node.name:
+        proto.name = node.name
+    op_type, _, overload = node.op_type.partition(":")
+    proto.op_type = op_type
+    if proto.overload != overload:
+        proto.overload = overload
+    if plain_domain(proto.domain) != node.domain:
+        proto.domain = node.domain
+    proto.input.extend(operands)
+    proto.output.extend(results)
+
+
+def _is_unchanged(node: Node, meta: NodeMeta, operands: list[str], results: list[str]) -> bool:
+    """Whether a node's message in the file still says all, so that it can be copied as it is."""
+    template, attributes, types = meta.template, node.attributes, _type_attributes(node)
+    op_type, _, overload = node.op_type.partition(":")
+    if (
+        template is None
+        or template.op_type != op_type
+        or template.name != node.name
+        or template.overload != overload
+        or plain_domain(template.domain) != node.domain
+        or template.input != operands
+        or template.output != results
+        or not attributes.keys() <= meta.attributes.keys()
+    ):
+        return False
+    for name in (*meta.attributes, *types):
+        before, source = meta.attributes.get(name, (None, None))
+        if name in attributes:
+            value = attributes[name]
+            if value is not before or isinstance(value, Graph) or _is_graphs(value):
+                return False
+        elif name not in types or _said_type(name, node, before, source) is not source:
+            return False
+    return True
+
+
+def _type_attributes(node: Node) -> Mapping[str, Any]:
+    """Return the attributes of a node's op that are type variables."""
+    schema = node.schema
+    return schema.type_attributes if isinstance(schema, OnnxSchema) else {}
 
 
 def _write_attribute(
@@ -307,29 +369,43 @@ def _is_graphs(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], Graph)
 
 
-def _write_type_attribute(name: str, node: Node, schema: OnnxSchema, before: Any, source: Any, proto: Any) -> None:
-    """Write a type attribute from ``node.types``; the file's own where it says the same, nothing where nothing need be said."""
+def _write_type_attribute(name: str, node: Node, before: Any, source: Any, proto: Any) -> None:
+    said = _said_type(name, node, before, source)
+    if isinstance(said, DType):
+        if not said.onnx:
+            raise FormatError(f"ONNX has no dtype {said}, which node {node} gives.")
+        target = proto.attribute.add()
+        target.name = name
+        target.type = INT
+        target.i = said.onnx
+    elif said is not None:
+        proto.attribute.add().CopyFrom(said)
+
+
+def _said_type(name: str, node: Node, before: Any, source: Any) -> Any:
+    """Return what a type attribute becomes by ``node.types``: the file's own message where it says the same, a dtype, or None
+    where nothing need be said."""
+    schema = node.schema
+    assert isinstance(schema, OnnxSchema)
     variable = schema.type_attributes[name][0]
     dtype = node.types.get(variable)
     implied = variable in node.signature.inputs or dtype is schema.derived(name, node.types)
     if source is not None and (before is dtype or (before is None and implied) or dtype is None):
-        proto.attribute.add().CopyFrom(source)
-    elif dtype is not None and (source is not None or not implied):
-        if not dtype.onnx:
-            raise FormatError(f"ONNX has no dtype {dtype}, which node {node} gives.")
-        target = proto.attribute.add()
-        target.name = name
-        target.type = INT
-        target.i = dtype.onnx
+        return source
+    return dtype if source is not None or not implied else None
 
 
-def _write_info(value: Value, name: str, template: Any, proto: Any) -> None:
-    if template is not None:
+def _write_info(value: Value, name: str, before: tuple[Any, ValueType | None] | None, proto: Any) -> None:
+    dtype = value.dtype
+    if before is not None:
+        template, said = before
         proto.CopyFrom(template)
-        if proto.HasField("type"):
-            update_type(value.dtype, value.shape, proto.type)
-    elif value.dtype is not None:
-        write_type(value.dtype, value.shape, proto.type)
+        if said is None and template.HasField("type"):  # what has this name now is none of the file's values
+            said = read_type(template.type, "A value")
+        if said is not None and (said.dtype is not dtype or said.shape != value.shape):
+            update_type(dtype, value.shape, said, proto.type)
+    elif dtype is not None:
+        write_type(dtype, value.shape, proto.type)
     proto.name = name
 
 

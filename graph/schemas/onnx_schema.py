@@ -58,16 +58,18 @@ _CONSTANT = {
 #: Into how many groups of tensors (parameters, gradients, states) an optimizer's repeated operands fall.
 _GROUPS = {"Adagrad": 3, "Adam": 4, "Gradient": 1, "Momentum": 3}
 _MAX_CACHED = 4096
+#: What most attributes, and items of those that are lists, are.
+_PLAIN = frozenset([int, float, bytes, Tensor])
 
 
 def capture_labels(attributes: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the labels of the outer values that the bodies among ``attributes`` use, each once, in order."""
     labels: dict[str, None] = {}
     for value in attributes.values():
-        for body in value if value.__class__ is list else (value,):
-            found = getattr(body, "captures", ())
-            if found:
-                labels.update(dict.fromkeys(found))
+        bodies = value if value.__class__ is list else (value,)
+        if bodies and bodies[0].__class__ not in _PLAIN:
+            for body in bodies:
+                labels.update(dict.fromkeys(getattr(body, "captures", ())))
     return tuple(labels)
 
 
@@ -137,7 +139,7 @@ class OnnxSchema(OpSchema):
         labels = capture_labels(attributes) if self.has_bodies else ()
         count = len(inputs) - len(labels)
         results = self.least_outputs if outputs is None else outputs
-        carried = self._carried(attributes, count)
+        carried = self._carried(attributes, count) if self.has_bodies else 0
         key = (tuple([value is not None for value in inputs]), results, labels, carried)
         found = self._known.get(key)
         if found is None:
@@ -218,6 +220,20 @@ class OnnxSchema(OpSchema):
                 if dtype is not None:
                     found[str(port)] = dtype
         missing = [key for key in signature.keys if key not in found]
+        if missing:
+            self._complete_results(found, missing, signature, attributes, inputs)
+        keys = set(signature.keys)
+        return {key: dtype for key, dtype in found.items() if key in keys}
+
+    def _complete_results(
+        self,
+        found: dict[str, DType],
+        missing: Iterable[str],
+        signature: Signature,
+        attributes: Mapping[str, Any],
+        inputs: Sequence["Value | None"],
+    ) -> None:
+        """Find the variables that no operand gives."""
         self._from_attributes(found, attributes, inputs)
         for port, dtype in zip(signature.outputs, self._from_bodies(attributes), strict=False):
             if isinstance(port, str) and dtype is not None:
@@ -229,8 +245,6 @@ class OnnxSchema(OpSchema):
                 allowed = self.type_vars[key.partition("[")[0]].allowed
                 if allowed is not None and len(allowed) == 1:
                     found[key] = next(iter(allowed))
-        keys = set(signature.keys)
-        return {key: dtype for key, dtype in found.items() if key in keys}
 
     def _from_attributes(self, found: dict[str, DType], attributes: Mapping[str, Any], inputs: Sequence["Value | None"]) -> None:
         op = self.op_type

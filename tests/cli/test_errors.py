@@ -6,6 +6,7 @@ import pty
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -179,6 +180,7 @@ def test_interrupting_ends_with_130_and_no_file(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "ampgraph", "rewrite", str(fifo), "-o", str(tmp_path / "out.pb")]
     process = subprocess.Popen(command, stderr=subprocess.PIPE)
     with open(fifo, "wb"):  # waits until the process has opened the other end; then it waits for data
+        time.sleep(0.3)  # a signal between the interpreter's last look for one and the system call would be seen too late
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=60)
     assert (process.returncode, stderr) == (130, b"interrupted\n")

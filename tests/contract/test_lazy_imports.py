@@ -30,3 +30,18 @@ def test_the_facade_alone_does_not_even_load_numpy() -> None:
 
 def test_a_name_loads_what_it_needs() -> None:
     assert "google.protobuf" in _loaded('from ampgraph.graph.formats.proto import message; message("GraphDef")')
+
+
+def test_rewriting_a_model_loads_neither_networkx_nor_rich() -> None:
+    """Not even where the version of its ops is raised."""
+    code = """if True:
+    from onnx import parser
+    import ampgraph
+    from ampgraph.graph.formats.onnx import read_model
+    text = 'g (float[2,4] x, float[4,4] w) => (float[2,4] y) { a = MatMul(x, w)  b, m = Dropout(a)  y = Softmax(b) }'
+    model = parser.parse_model('<ir_version: 4, opset_import: ["": 9]>' + text)
+    result = ampgraph.auto_mixed_precision(read_model(model), dtype="bfloat16")
+    assert result.modified and result.graph.opsets[""] > 9
+    str(result.report)
+    """
+    assert _loaded(code).isdisjoint({"networkx", "rich", "click", "onnx.reference"})
