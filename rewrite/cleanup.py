@@ -22,6 +22,7 @@ def drop_needless_casts(graph: Graph, added: list[Node], kept: Collection[Node])
     fresh = set(added)
     dropped: set[Node] = set()
     instead: dict[Value, Value] = {}
+    returned = set(graph.outputs)
     for node in graph.nodes:
         if node.op_type != "Cast" or node in kept or node.domain not in ("tf", ""):
             continue
@@ -29,6 +30,10 @@ def drop_needless_casts(graph: Graph, added: list[Node], kept: Collection[Node])
         to, given = ("DstT", "SrcT") if node.domain == "tf" else ("T2", "T1")
         if source is None or to not in node.types or given not in node.types:
             continue
+        if node.domain == "" and node.outputs[0] in returned:
+            before = instead.get(source, source)
+            if before in returned or before.producer.op_type in ("Input", "Initializer"):
+                continue  # an ONNX graph returns what its own nodes compute, and nothing twice
         if source.dtype is node.types[to]:
             instead[node.outputs[0]] = instead.get(source, source)
             dropped.add(node)

@@ -665,3 +665,21 @@ def test_casts_in_a_function_of_vendor_ops_have_the_version_of_the_model() -> No
     (function,) = write_model(result.graph).functions
     assert [node.op_type for node in function.node] == ["Gelu", "Cast", "Inverse", "Cast"]
     assert {(entry.domain, entry.version) for entry in function.opset_import} == {("com.microsoft", 1), ("", 21)}
+
+
+def test_a_body_returns_no_value_from_outside() -> None:
+    """A Cast that does nothing is all that makes the condition a value of the body."""
+    proto = model(
+        f"""g ({F} x, bool go) => (float[n,m] y) {{
+          h = MatMul(x, w)
+          y = Loop(k, go, h) <body = b (int64 i, bool c, float[n,m] s) => (bool d, float[n,m] t) {{
+            d = Cast<to = 9>(go)
+            t = MatMul(s, w)
+          }}>
+        }}""",
+        weights={**W, "k": np.array(2)},
+    )
+    after = rewrite(proto)[1]
+    (loop,) = [node for node in after.graph.node if node.op_type == "Loop"]
+    (body,) = [attribute.g for attribute in loop.attribute if attribute.name == "body"]
+    assert {value.name for value in body.output} <= {name for node in body.node for name in node.output}
