@@ -3,6 +3,7 @@
 Constants of TensorFlow graphs are only read: they keep their dtype and are cast when the graph runs.
 """
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..graph.dtypes import DType, cast_array, float32
@@ -43,6 +44,12 @@ def tensor_of(node: Node) -> Tensor | None:
 def constant_of(value: Value | None) -> Tensor | None:
     """Return the constant that a value is, or None."""
     return None if value is None or not is_constant(value.producer) else tensor_of(value.producer)
+
+
+def count_weights(nodes: Iterable[Node]) -> int:
+    """Return how many floating-point numbers the constants among some nodes are, whatever dtype they have by now."""
+    tensors = (tensor_of(node) for node in nodes if is_constant(node))
+    return sum(tensor.size for tensor in tensors if tensor is not None and tensor.dtype.kind == "float")
 
 
 def low_tensor(tensor: Tensor, dtype: DType, bound: float | None = None) -> Tensor:

@@ -1,7 +1,7 @@
 """Hazards: what op lists cannot see, because it depends on constants, lengths or where a value goes.
 
 A rule is a function that looks at a :class:`~ampgraph.rewrite.view.View` and takes down what it finds in a :class:`Found`.
-:data:`RULES` has them all; docs/onnx.md lists the kinds of :data:`KINDS`.
+:func:`find_hazards` applies them all; docs/onnx.md lists the kinds of :data:`KINDS`.
 """
 
 import dataclasses
@@ -151,8 +151,7 @@ def _find_missing_kernels(view: View, found: Found, policy: "Policy", lists: OpL
     usual = OpLists.load(f"onnx_{policy.dtype}")
     if lists.mode == usual.mode:
         return
-    changed = {edit.op for edit in lists.edits}
-    for op in set(view.ops) - changed:
+    for op in set(view.ops):
         if usual.list_of(op) is not None and lists.list_of(op) is None:
             vertices = (vertex for i in view.with_op(op) for vertex in view.graph.vertices_of(i) if view.is_float[vertex])
             found.hold(view, vertices, "kernel", lists.why(op))

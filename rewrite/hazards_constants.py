@@ -7,26 +7,18 @@ from .view import Stats, View
 
 # Of each low dtype: the first magnitude that rounds to infinity, the smallest normal number.
 _LIMITS = {float16: (65520.0, 2.0**-14), bfloat16: (3.3961775e38, 2.0**-126)}
-#: Factors beyond this move ordinary values out of float16's range, or into its subnormal numbers.
+#: Factors from this on move ordinary values, up to 32 or down to 1/8, out of float16's range (65504) or below its normal numbers
+#: (2**-14).
 _FACTOR = 2048.0
 
-#: What a huge negative mask becomes: far enough below all scores, absorbs ordinary ones, and leaves room for them.
+#: What a huge negative mask becomes. It has to absorb scores when they are added, which 2**15 and more do to scores below 16, half
+#: a step there; to leave room for scores added to it, up to 16352; and it is 3 * 2**14, exact in float16.
 _MASK = 49152.0
+#: Ops whose results are no larger than their operands.
 _KEEP_SIZE = frozenset(
     [
-        *(
-            "Relu",
-            "MaxPool",
-            "AveragePool",
-            "GlobalAveragePool",
-            "GlobalMaxPool",
-            "Concat",
-            "Dropout",
-            "Identity",
-            "Reshape",
-            "Cast",
-        ),
-        *("Flatten", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Pad"),
+        *("Relu", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "Concat", "Dropout", "Identity", "Reshape"),
+        *("Cast", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Pad"),
     ]
 )
 #: Ops for which an infinite bound is as good as a huge one, by operand slot (None: all).
@@ -94,10 +86,6 @@ def _passes_on(view: View, vertex: int) -> bool:
     return view.op(vertex) in _PASSING
 
 
-def _name(node: Node) -> str:
-    return node.label
-
-
 def _overflow(view: View, found: Found, node: Node, stats: Stats, readers: list[int]) -> None:
     if not view.is_tf and _only_masks(view, found, node):
         return
@@ -111,7 +99,7 @@ def _overflow(view: View, found: Found, node: Node, stats: Stats, readers: list[
         view,
         held,
         "constant-overflow",
-        f"its constant {_name(node)!r} holds {_show(stats.largest)}, too large for {view.low}",
+        f"its constant {node.label!r} holds {_show(stats.largest)}, too large for {view.low}",
         spreads=True,
     )
 
@@ -158,7 +146,7 @@ def _underflow(view: View, found: Found, node: Node, stats: Stats, reader: int, 
             view,
             [reader],
             "epsilon",
-            f"its constant {_name(node)!r} is {_show(stats.largest)}, which {view.low} cannot hold",
+            f"its constant {node.label!r} is {_show(stats.largest)}, which {view.low} cannot hold",
             spreads=True,
         )
     elif _is_added(view, node, reader):
@@ -166,7 +154,7 @@ def _underflow(view: View, found: Found, node: Node, stats: Stats, reader: int, 
     elif stats.largest < normal or (op in ("Div", "Reciprocal", "Pow", "Log") and stats.smallest < normal):
         what = "at most " if stats.size > 1 else ""
         number = stats.largest if stats.largest < normal else stats.smallest
-        why = f"its constant {_name(node)!r} holds {what}{_show(number)}, which loses its digits in {view.low}"
+        why = f"its constant {node.label!r} holds {what}{_show(number)}, which loses its digits in {view.low}"
         found.hold(view, [reader], "constant-vanishes", why, spreads=not view.is_linear(reader))
 
 
@@ -185,7 +173,7 @@ def _scale(view: View, found: Found, node: Node, stats: Stats, reader: int) -> N
     """Products and quotients with a large or small factor. (A weight of a linear op is no factor.)"""
     op = view.op(reader)
     if op in ("Add", "Sub") and _FACTOR <= stats.largest < _LIMITS[float16][0] and not _masks(view, reader):
-        why = f"it adds {_name(node)!r}, {_show(stats.largest)}, next to which {view.low} keeps no small differences"
+        why = f"it adds {node.label!r}, {_show(stats.largest)}, next to which {view.low} keeps no small differences"
         found.hold(view, [reader], "scale", why, spreads=True)
     if op not in ("Mul", "Div") or not stats.largest:
         return
@@ -195,7 +183,7 @@ def _scale(view: View, found: Found, node: Node, stats: Stats, reader: int) -> N
         return
     if _FACTOR <= stats.largest < _LIMITS[float16][0] or stats.largest <= 1 / _FACTOR:
         verb = "divides by" if divides else "multiplies by"
-        why = f"it {verb} {_name(node)!r}, {_show(stats.largest)}: ordinary values leave the range of {view.low}"
+        why = f"it {verb} {node.label!r}, {_show(stats.largest)}: ordinary values leave the range of {view.low}"
         found.hold(view, [reader], "scale", why, spreads=True)
 
 
@@ -210,7 +198,10 @@ def _show(number: float) -> str:
 
 
 def find_gains(view: View, found: Found) -> None:
-    """Follow what filters with equal weights make of an input of about 1: there, and only there, the sums are known."""
+    """Follow what filters with equal weights make of an input of about 1: there, and only there, the sums are known.
+
+    Such models are real: test files of exporters and runtimes have their weights replaced by one number, to be small.
+    """
     graph = view.graph
     size = {} if view.is_tf and graph.parts[0].is_function else dict.fromkeys(view.inputs, 1.0)
     if view.low is not float16 or not size or not any(_may_gain(view, node) for node in view.constants):

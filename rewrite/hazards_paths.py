@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from .constants import count_weights
 from .hazards import Found
 from .typegraph import ALLOW, CLEAR, DENY, GRAY
 from .view import LINEAR, View
@@ -16,36 +17,17 @@ _BEFORE_LOG = frozenset(
         *_MAGNITUDES,
     ]
 )
+#: Ops that only move elements, or hand them on.
 _MOVES = frozenset(
     [
-        "Reshape",
-        "Transpose",
-        "Unsqueeze",
-        "Squeeze",
-        "Flatten",
-        "Identity",
-        "Concat",
-        "Split",
-        "Slice",
-        "Pad",
-        "Cast",
-        "Gather",
-        "GatherND",
-        "GatherElements",
-        "Expand",
-        "Tile",
-        "DepthToSpace",
-        "SpaceToDepth",
-        "ReverseSequence",
-        "Compress",
-        "Input",
-        "If",
-        "Loop",
-        "Scan",
+        *("Reshape", "Transpose", "Unsqueeze", "Squeeze", "Flatten", "Identity", "Concat", "Split", "Slice", "Pad", "Cast"),
+        *("Gather", "GatherND", "GatherElements", "Expand", "Tile", "DepthToSpace", "SpaceToDepth", "ReverseSequence"),
+        *("Compress", "Input", "If", "Loop", "Scan"),
     ]
 )
-#: Weights of a spectrum's linear ops that count: so many bytes, and so much of the model.
-_HEAVY_BYTES = 1 << 16
+#: Weights of a spectrum's linear ops that count: so many numbers, and so much of the model. Front ends of real audio models have
+#: less of both; where a whole network leads to the logarithm of magnitudes it has all.
+_HEAVY = 1 << 14
 _HEAVY_SHARE = 0.1
 _ACTIVATIONS = frozenset(
     ["Relu", "ThresholdedRelu", "LeakyRelu", "PRelu", "Elu", "Gelu", "Swish", "HardSwish", "Mish", "Softplus", "Selu", "Celu"]
@@ -78,8 +60,8 @@ def find_logarithms(view: View, found: Found) -> None:
         if any(_tells_magnitude(view, item) for item in way):
             front = view.walk(linear, lambda v: not view.is_fixed(v) and (view.is_linear(v) or view.op(v) in _MOVES))
             linear.update(front)
-            weight = view.constant_bytes({view.node_of(v) for v in linear})
-            if weight > max(_HEAVY_BYTES, _HEAVY_SHARE * view.constant_bytes()) and not _told_by_extremes(view, vertex):
+            weights = count_weights(view.constants_of({view.node_of(v) for v in linear}))
+            if weights > max(_HEAVY, _HEAVY_SHARE * count_weights(view.nodes)) and not _told_by_extremes(view, vertex):
                 way = [item for item in way if item not in linear]
             else:
                 way += front

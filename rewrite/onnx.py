@@ -4,11 +4,14 @@ What differs from TensorFlow: constants are stored in the dtype their users want
 front, values pass between graphs (:mod:`~ampgraph.rewrite.borders`), and hazards are looked for.
 """
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping
 
 from ..graph.dtypes import DType
+from ..graph.errors import GraphError
 from ..graph.graph import Graph, Node
+from ..graph.infer import infer_shapes
 from ..graph.types import ValueType
 from ..lists import OpLists
 from .affines import match_affines
@@ -16,14 +19,54 @@ from .borders import Tie, does_nothing, find_ties, is_call, owns_bodies
 from .casts import Applied, apply
 from .cleanup import drop_needless_casts
 from .constants import is_constant, tensor_of
+from .fold import fold_large_constants
 from .hazards import Hazard, find_hazards
 from .islands import drop_islands
+from .opset import raise_as_needed
 from .paint import paint
 from .painting import Facts, Painting
 from .policy import Policy
+from .report import BodyReport
+from .scope import Scope
 from .tables import find_tables
 from .tails import free_tails
 from .typegraph import CLEAR, CODES, CONSTANTS, UNLISTED, TypeGraph, op_name
+
+
+def convert_model(model: Graph, scope: Scope, notes: list[str]) -> BodyReport:
+    """Rewrite an ONNX model in place, with its functions and bodies, and report."""
+    report = BodyReport("", model)
+    given = dict(model.opsets)
+    raised = raise_as_needed(model, scope.low, scope.lists)
+    parts = live_graphs(model)
+    if scope.policy.hazards:
+        for part in parts:
+            fold_large_constants(part, scope.low)
+    nodes = [node for part in parts for node in part.all_nodes()]
+    if any(value.shape.dims is None for node in nodes for value in node.outputs):
+        with contextlib.suppress(GraphError):  # hazards that depend on lengths are then not found
+            infer_shapes(model)
+    reasons: dict[Node, str] = {}
+    colors = scope.overridden(nodes, reasons)
+    for value in model.inputs:
+        if not is_constant(value.producer) and scope.policy.keeps(value.name):
+            reasons[value.producer] = "it is an input, and inputs keep their dtype"
+    for node in nodes:
+        if node.label in scope.policy.preserve:
+            reasons.setdefault(node, "the policy preserves it by name")
+    report.frozen = lambda node: reasons.get(node, "")
+    overrides = {nodes[i]: color for i, color in colors.items()}
+    report.painting = decide(model, scope.policy, scope.lists, overrides, reasons)
+    report.labels = {node: node.label for node in nodes if not node.name}
+    report.applied = carry_out(report.painting, scope.low)
+    if raised and (report.modified or model.opsets == given):  # a model in which nothing else changes is not raised
+        notes.append(raised)
+    clamps = report.painting.facts.clamps
+    notes += [
+        f"{node.label!r} only masks scores before a softmax, so it is clamped to {clamps[node].bound:g}, which {scope.low} can hold"
+        for node in report.applied.clamped
+    ]
+    return report
 
 
 def decide(model: Graph, policy: Policy, lists: OpLists, overrides: Mapping[Node, int], kept: Mapping[Node, str]) -> Painting:
@@ -55,7 +98,8 @@ def decide(model: Graph, policy: Policy, lists: OpLists, overrides: Mapping[Node
     ties = find_ties(typegraph)
     found = find_hazards(typegraph, policy, lists, {i for i, node in enumerate(nodes) if node in overrides})
     ties = [dataclasses.replace(tie, fixed=_held(tie, found.hazards)) for tie in ties]
-    tables = find_tables(typegraph)
+    tables, squares = find_tables(typegraph)
+    typegraph.color[squares] = CLEAR
     facts = Facts(
         ties=ties, hazards=found.hazards, bounded=found.bounded, tables=tables, clamps=found.clamps, affines=found.affines
     )

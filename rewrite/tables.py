@@ -11,14 +11,17 @@ _LEAST_BYTES = 1 << 12
 _LARGEST_ROOT = 200.0
 
 
-def find_tables(typegraph: TypeGraph) -> list[int]:
-    """Return the vertices of nodes that read a large constant and may do so in the low dtype.
+def find_tables(typegraph: TypeGraph) -> tuple[list[int], list[int]]:
+    """Find nodes that read a large constant and may do so in the low dtype.
 
     1. Look-ups in embedding tables.
-    2. Squares of weights (of a penalty on them) whose range is known. Their color in the type graph becomes that of the
-       ClearList, whatever list the op is on.
+    2. Squares of weights (of a penalty on them) whose range is known.
+
+    Returns:
+        The vertices that read, and those of squares, which are to be treated as being on the ClearList.
     """
-    found = []
+    found: list[int] = []
+    clear: list[int] = []
     for i in typegraph.with_op(*_READERS, "Pow", "Mul"):
         node = typegraph.nodes[i]
         table = constant_of(node.inputs[0])
@@ -31,8 +34,8 @@ def find_tables(typegraph: TypeGraph) -> list[int]:
             power = constant_of(node.inputs[1]) if node.op_type == "Pow" else None
             squares = node.inputs[1] is node.inputs[0] or (power is not None and power.size == 1 and power.array().item() == 2)
             if typegraph.color[vertex] != UNLISTED and squares and Stats(table).largest < _LARGEST_ROOT:
-                typegraph.color[typegraph.first[i] : typegraph.first[i + 1]] = CLEAR
+                clear += typegraph.vertices_of(i)
                 found += [v for v in typegraph.vertices_of(i) if typegraph.is_float[v] and typegraph.able[v]]
         elif typegraph.color[vertex] == CLEAR:
             found.append(vertex)
-    return found
+    return found, clear

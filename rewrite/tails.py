@@ -5,9 +5,9 @@ their weights are next to nothing of the model's: the heads of many convolutiona
 """
 
 from ..graph.dtypes import float32
-from .constants import constant_of, is_constant
+from .constants import constant_of, count_weights, is_constant
 from .painting import Painting, Reason
-from .typegraph import ALLOW, CLEAR, GRAY, TypeGraph
+from .typegraph import ALLOW, CLEAR, GRAY
 from .view import LINEAR
 
 _MOST_STEPS = 16
@@ -21,7 +21,7 @@ def free_tails(painting: Painting) -> None:
     graph = painting.typegraph
     tied = {vertex for tie in painting.facts.ties for vertex in tie.members}
     linear = sum(painting.allow[graph.vertex(graph.nodes[i].outputs[0])] for i in graph.with_op(*LINEAR))
-    budget = _WEIGHTS * _weights(graph) if linear >= _LEAST_LINEAR else -1.0
+    budget = _WEIGHTS * count_weights(graph.nodes) if linear >= _LEAST_LINEAR else -1.0
     for i, (part, position) in enumerate(graph.results):
         end = graph.result_vertex(i)
         if graph.processed[end]:
@@ -50,10 +50,3 @@ def free_tails(painting: Painting) -> None:
         while tail and graph.color[tail[-1]] not in first:  # what only moves elements may do so in half the bytes
             tail.pop()
         painting.erase(tail, Reason.TAIL)
-
-
-def _weights(graph: TypeGraph) -> int:
-    """Return how many numbers the model's constants are, whatever dtype they have by now."""
-    nodes = (graph.nodes[i] for i in graph.with_op("Initializer", "Constant", "Input"))
-    tensors = (constant_of(node.outputs[0]) for node in nodes if node.outputs)
-    return sum(tensor.size for tensor in tensors if tensor is not None and tensor.dtype.kind == "float")

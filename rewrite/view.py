@@ -25,6 +25,8 @@ _SAME = {
 
 #: Ops that multiply by weights and add up.
 LINEAR = frozenset(["MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum"])
+#: How many bodies and identities a value is followed through.
+_LONGEST_WAY = 1000
 #: Elements looked at in one go: they stay in the cache.
 _BLOCK = 1 << 16
 
@@ -142,10 +144,13 @@ class View:
         return inputs[slot] if slot < len(inputs) else None
 
     def source(self, value: Value | None) -> Value | None:
-        """Return where a value comes from through bodies, identities and casts that change nothing."""
-        seen = 0
-        while value is not None and seen < 1000:
-            seen += 1
+        """Return where a value comes from through bodies, identities and casts that change nothing.
+
+        Not more than :data:`_LONGEST_WAY` steps: the state of a loop may lead back to itself.
+        """
+        for _ in range(_LONGEST_WAY):
+            if value is None:
+                break
             node = value.producer
             if self.is_tf:
                 if self.op_of(value) != "Identity" or not node.inputs:
@@ -234,15 +239,10 @@ class View:
         """Whether a vertex is a constant or an input of the model, which no rule concerns."""
         return self.op(vertex) in ("Initializer", "Constant", "ConstantOfShape", "Variable") or not self.graph.processed[vertex]
 
-    def constant_bytes(self, numbers: Iterable[int] | None = None) -> int:
-        """Return the float constants that nodes with these numbers read, in bytes of float32; those of the model when None."""
-        if numbers is None:
-            held = {node for i in self.with_op("Initializer", "Constant", "Input") if is_constant(node := self.nodes[i])}
-        else:
-            sources = (self.source(value) for i in numbers for value in self.nodes[i].inputs)
-            held = {value.producer for value in sources if value is not None and is_constant(value.producer)}
-        tensors = (constant_of(node.outputs[0]) for node in held)
-        return sum(4 * tensor.size for tensor in tensors if tensor is not None and tensor.dtype.kind == "float")
+    def constants_of(self, numbers: Iterable[int]) -> set[Node]:
+        """Return the constants that nodes with these numbers read."""
+        sources = (self.source(value) for i in numbers for value in self.nodes[i].inputs)
+        return {value.producer for value in sources if value is not None and is_constant(value.producer)}
 
     def is_returned(self, vertex: int) -> bool:
         """Whether a result of the model, which keeps its dtype, is read from a vertex."""
