@@ -97,9 +97,11 @@ def decide(model: Graph, policy: Policy, lists: OpLists, overrides: Mapping[Node
     typegraph = TypeGraph(parts, policy.low, "GPU", colors.__getitem__, frozen, special, results)
     ties = find_ties(typegraph)
     found = find_hazards(typegraph, policy, lists, {i for i, node in enumerate(nodes) if node in overrides})
+    tables, weights = find_tables(typegraph)
+    typegraph.color[weights] = CLEAR
+    for vertex in weights:
+        found.hazards.pop(vertex, None)
     ties = [dataclasses.replace(tie, fixed=_held(tie, found.hazards)) for tie in ties]
-    tables, squares = find_tables(typegraph)
-    typegraph.color[squares] = CLEAR
     facts = Facts(
         ties=ties, hazards=found.hazards, bounded=found.bounded, tables=tables, clamps=found.clamps, affines=found.affines
     )

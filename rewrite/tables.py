@@ -16,12 +16,16 @@ def find_tables(typegraph: TypeGraph) -> tuple[list[int], list[int]]:
 
     1. Look-ups in embedding tables.
     2. Squares of weights (of a penalty on them) whose range is known.
+    3. Weights divided by their norms and scaled: weight normalization.
 
     Returns:
-        The vertices that read, and those of squares, which are to be treated as being on the ClearList.
+        The vertices that read, and those of 2 and 3, which are to be treated as being on the ClearList.
     """
     found: list[int] = []
     clear: list[int] = []
+    for i in typegraph.with_op("ReduceL2"):
+        clear += _weight_norm(typegraph, i)
+    found += clear
     for i in typegraph.with_op(*_READERS, "Pow", "Mul"):
         node = typegraph.nodes[i]
         table = constant_of(node.inputs[0])
@@ -39,3 +43,29 @@ def find_tables(typegraph: TypeGraph) -> tuple[list[int], list[int]]:
         elif typegraph.color[vertex] == CLEAR:
             found.append(vertex)
     return found, clear
+
+
+def _weight_norm(typegraph: TypeGraph, i: int) -> list[int]:
+    """Return the vertices of ``g * v / norm(v)``, ``i`` being the norm, if weights ``v`` and scales ``g`` are known and fit."""
+    norm = typegraph.nodes[i]
+    weights = constant_of(norm.inputs[0])
+    if weights is None or weights.nbytes < _LEAST_BYTES:
+        return []
+    stats = Stats(weights)
+    # The squares are added up in float32; what is rounded is their root.
+    if not 1 / _LARGEST_ROOT < stats.largest < _LARGEST_ROOT:
+        return []
+    found = [typegraph.vertex(norm.outputs[0])]
+    for op in ("Div", "Mul"):
+        readers = typegraph.successors(found[-1])
+        number = typegraph.owner[readers[0]] if len(readers) == 1 else len(typegraph.nodes)
+        if number >= len(typegraph.nodes) or typegraph.nodes[number].op_type != op:
+            return []
+        node = typegraph.nodes[number]
+        others = [value for value in node.inputs if value is not None and typegraph.vertex(value) != found[-1]]
+        if op == "Div" and (node.inputs[0] is not norm.inputs[0] or len(others) != 1):
+            return []
+        if op == "Mul" and (len(others) != 1 or (g := constant_of(others[0])) is None or Stats(g).largest >= _LARGEST_ROOT):
+            return []
+        found += readers
+    return found if all(typegraph.able[v] and typegraph.is_float[v] and typegraph.color[v] != UNLISTED for v in found) else []

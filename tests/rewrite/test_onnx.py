@@ -683,3 +683,33 @@ def test_a_body_returns_no_value_from_outside() -> None:
     (loop,) = [node for node in after.graph.node if node.op_type == "Loop"]
     (body,) = [attribute.g for attribute in loop.attribute if attribute.name == "body"]
     assert {value.name for value in body.output} <= {name for node in body.node for name in node.output}
+
+
+NORMALIZED = (
+    "g (float[1,64,9] x) => (float[1,64,7] y) { n = ReduceL2<axes = [1, 2]>(v)  d = Div(v, n)  k = Mul(d, s)  y = Conv(x, k) }"
+)
+
+
+def test_weights_that_are_normalized_are_stored_once_and_low() -> None:
+    weights = {"v": (64, 64, 3), "s": np.full((64, 1, 1), 1.5, np.float32)}
+    proto = model(NORMALIZED, opset=13, ir=7, weights=weights)
+    after = rewrite(proto)[1]
+    types = dtypes(after)
+    assert {types[name] for name in ("v", "s", "n", "d", "k")} == {"f16"}
+    assert casts(after) == 2  # of the input and the result, none of the weights
+    x = np.random.default_rng(0).standard_normal((1, 64, 9), np.float32)
+    ((wanted,), (found,)) = run(proto, {"x": x}), run(after, {"x": x})
+    np.testing.assert_allclose(found, wanted, atol=3e-3 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        {"v": np.full((64, 64, 3), 1e4, np.float32), "s": np.ones((64, 1, 1), np.float32)},  # their norm overflows
+        {"v": np.full((64, 64, 3), 1e-6, np.float32), "s": np.ones((64, 1, 1), np.float32)},  # and here vanishes
+        {"v": (64, 64, 3), "s": np.full((64, 1, 1), 6e4, np.float32)},
+    ],
+)
+def test_weights_that_are_normalized_in_float_where_they_do_not_fit(weights: dict[str, Any]) -> None:
+    types = dtypes(rewrite(model(NORMALIZED, opset=13, ir=7, weights=weights))[1])
+    assert (types["v"], types["n"], types["d"]) == ("f32", "f32", "f32")
