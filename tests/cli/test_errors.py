@@ -178,7 +178,13 @@ def test_interrupting_ends_with_130_and_no_file(tmp_path: Path) -> None:
     fifo = tmp_path / "model.pb"
     os.mkfifo(fifo)
     command = [sys.executable, "-m", "ampgraph", "rewrite", str(fifo), "-o", str(tmp_path / "out.pb")]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    previous = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a shell's background job ignores it, and so would its child
+    try:
+        process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    finally:
+        signal.signal(signal.SIGINT, previous)
     with open(fifo, "wb"):  # waits until the process has opened the other end; then it waits for data
         time.sleep(0.3)  # a signal between the interpreter's last look for one and the system call would be seen too late
         process.send_signal(signal.SIGINT)
