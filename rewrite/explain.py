@@ -121,7 +121,8 @@ class Explainer:
                 return "loop state has one dtype, and not all of it could be low"
             case Reason.HAZARD:
                 given = CODES[self._lists.list_of(op_name(node))]  # the hazard changed the color
-                return f"{op} is on {f'the {_TITLES[given]}' if given else 'no list'}, but {painting.facts.hazards[vertex].why}"
+                where = f"the {_TITLES[given]}, {'and' if given == DENY else 'but'}" if given else "no list, but"
+                return f"{op} is on {where} {painting.facts.hazards[vertex].why}"
             case Reason.TABLE:
                 return "it reads a large constant, which is stored once, in the low dtype"
             case Reason.TIED_LOW:

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..graph.dtypes import DType
-from ..graph.errors import did_you_mean
+from ..graph.errors import PolicyError, did_you_mean
 from ..graph.graph import Graph, Node
 from ..graph.schemas.onnx import op_names
 from ..graph.schemas.tf import op_types
@@ -89,7 +89,11 @@ class Scope:
         return colors
 
     def unused(self, bodies: Sequence[Graph]) -> list[str]:
-        """Return a note for every edit, override and preserved name that matches nothing in the graphs as they were."""
+        """Return a note for every edit, override and preserved name that matches nothing in the graphs as they were.
+
+        Raises:
+            PolicyError: If a name in ``keep_io`` matches nothing: all inputs and outputs would lose their dtypes.
+        """
         notes = [f"override {str(rule)!r} matches no node of this graph" for rule in self.overrides.unused()]
         if self.lists.edits:
             ops = {op_name(node) for body in bodies for node in body.nodes}
@@ -105,8 +109,8 @@ class Scope:
         notes += [f"preserved name {name!r} matches no node of this graph" for name in missing]
         if isinstance(self.policy.keep_io, tuple):
             known = [*(value.name for value in bodies[0].inputs), *bodies[0].output_names]
-            strange = [name for name in self.policy.keep_io if name not in known]
-            notes += [f"{name!r} in keep_io is no input or output of this graph.{did_you_mean(name, known)}" for name in strange]
+            if strange := next((name for name in self.policy.keep_io if name not in known), None):
+                raise PolicyError(f"{strange!r} in keep_io is no input or output of this graph.{did_you_mean(strange, known)}")
         return notes
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from ..errors import AmpgraphError, FormatError, did_you_mean
+from ..errors import AmpgraphError, FormatError, GraphError, did_you_mean
 from ..graph import Graph
 
 _SUFFIXES = {".onnx": "onnx", ".pb": "pb", ".pbtxt": "pbtxt", ".json": "json", ".txt": "text"}
@@ -97,8 +97,12 @@ def save(
 
     Raises:
         FormatError: If the format cannot hold the graph, the suffix is unknown or the target cannot be written.
+        GraphError: If it is no graph.
     """
     graphs = [graph] if isinstance(graph, Graph) else graph
+    if not isinstance(graphs, Sequence) or not all(isinstance(part, Graph) for part in graphs):
+        hint = " Its graph is the attribute .graph." if isinstance(getattr(graph, "graph", None), Graph) else ""
+        raise GraphError(f"save takes a Graph. Received: {type(graph).__name__}.{hint}")
     from_folder = any(getattr(part.meta, "saved_model", None) for part in graphs)
     try:
         _check_path(path)
@@ -131,6 +135,8 @@ def save(
 
 def _check_path(path: str | os.PathLike[str]) -> None:
     """Refuse what is no name of a file, before the system says so in its own words."""
+    if not isinstance(path, str | os.PathLike):
+        raise FormatError(f"A file is named by a path. Received: {type(path).__name__}")
     text = os.fspath(path)
     if not text or "\0" in text:
         raise FormatError(f"A file name is not empty and has no NUL character. Received: {text!r}")

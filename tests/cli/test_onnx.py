@@ -124,8 +124,8 @@ def test_inputs_and_outputs_keep_their_types_by_name(run: Run, model: Path, tmp_
     assert io_types(out) == {"x": half, "features": half, "y": single}
     run("rewrite", model, "-o", out, "--keep-io-name", "features", "--keep-io-name", "y")
     assert io_types(out) == {"x": half, "features": single, "y": single}
-    text = run("rewrite", model, "-o", out, "--keep-io-name", "feature").stdout
-    assert "note: 'feature' in keep_io is no input or output of this graph. Did you mean 'features'?" in text
+    text = run("rewrite", model, "-o", out, "--keep-io-name", "feature", code=2).stderr
+    assert "error: 'feature' in keep_io is no input or output of this graph. Did you mean 'features'?" in text
     assert "leave out --keep-io" in run("rewrite", model, "-o", out, "--keep-io-name", "y", "--keep-io", code=2).stderr
     assert 'keep_io = ["y", "x"]\n' in run("policy", "--keep-io-name", "y", "--keep-io-name", "x").stdout
 
@@ -230,3 +230,31 @@ def test_the_demo_model_shrinks_and_keeps_its_results(tmp_path: Path) -> None:
     assert results[0].dtype == results[1].dtype == np.float32
     np.testing.assert_allclose(results[1], results[0], rtol=5e-2)
     assert str(demo_model(seed=1)) == str(graph) != str(demo_model(seed=2))
+
+
+def test_options_without_effect_are_said(run: Run, tmp_path: Path) -> None:
+    tensors = [numpy_helper.from_array(np.eye(4, dtype=np.float32), "w")]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 4]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "g", ends[:1], ends[1:], tensors)
+    source = tmp_path / "small.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), source)
+    result = run("rewrite", source, "-o", tmp_path / "out.onnx", "--external-data")
+    assert "note: --external-data had no effect: the model has no initializer of 1 KiB or more." in result.stderr
+    result = run("rewrite", source, "-o", tmp_path / "out.txt")
+    assert "out.txt names large constants only by a hash; .json holds them." in result.stderr
+    result = run("rewrite", source, "-o", tmp_path / "no.onnx", "--keep-io-name", "z", code=2)
+    assert "'z' in keep_io is no input or output of this graph" in result.stderr
+    assert not (tmp_path / "no.onnx").exists()
+    result = run("rewrite", tmp_path, "-o", tmp_path / "all", "--deny-op", "Cnv")
+    assert "note: list edit 'Cnv=deny' names an op that nobody defines. Did you mean 'Conv'?" in result.stderr
+
+
+def test_sizes_that_were_taken_as_1_are_said(run: Run, tmp_path: Path) -> None:
+    ends = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, "height", 8])]
+    ends.append(helper.make_tensor_value_info("y", TensorProto.FLOAT, None))
+    graph = helper.make_graph([helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2])], "g", ends[:1], ends[1:])
+    source = tmp_path / "pool.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), source)
+    result = run("run", source, "--random", code=1)
+    assert "Dimensions height of made-up inputs were taken as 1; --size NAME=N or --input say more." in result.stderr
+    run("run", source, "--random", "--size", "height=4")

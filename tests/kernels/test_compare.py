@@ -223,3 +223,18 @@ def test_made_up_feeds_are_the_same_each_time_and_have_the_sizes_asked_for() -> 
     unknown = ag.parse_graph("graph g(%x: f32) {\n  %y: f32 = Neg<T=f32>(%x)\n  return %y\n}")
     with pytest.raises(ag.KernelError, match=r"'x' .* cannot be made up; give a feed for it"):
         random_feeds(unknown)
+
+
+def test_masks_that_a_rewrite_clamps_are_not_bad() -> None:
+    text = """graph g(%x: f32[4]) opset [""=21] {{
+  %c: f32[4] = ampgraph.Initializer<T=f32>() {{value=dense<f32[4], [{0}, {0}, 0.0, 1.0]>}}
+  %m: f32[4] = Add<T=f32>(%x, %c) name="m"
+  return %m
+}}"""
+    right, clamped, vanished, turned = (ag.parse_graph(text.format(mask)) for mask in (-1e9, -49152.0, -100.0, 49152.0))
+    feeds = {"x": np.zeros(4, np.float32)}
+    assert ag.compare(right, clamped, feeds).first_bad is None
+    for wrong in (vanished, turned):
+        bad = ag.compare(right, wrong, feeds).first_bad
+        assert bad is not None
+        assert bad.value == "m"

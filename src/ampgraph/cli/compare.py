@@ -2,7 +2,7 @@
 
 import click
 
-from ampgraph.cli.feeds import Feeds, feed_options
+from ampgraph.cli.feeds import Feeds, explained, feed_options
 from ampgraph.cli.output import print_json, print_table, progress
 from ampgraph.cli.program import ComparingCommand
 from ampgraph.cli.streams import format_option, load_two
@@ -33,7 +33,7 @@ def compare(
     right, other = load_two(a, b, from_)
     from ampgraph.kernels.compare import compare as compare_graphs
 
-    with progress("comparing"):
+    with progress("comparing"), explained(feeds, right):
         found = compare_graphs(right, other, feeds.load(right), tolerance=tolerance, device=feeds.device)
     bad = found.first_bad
     if as_json:

@@ -1,9 +1,10 @@
 """The options that say what a graph is run on, shared by ``run`` and ``compare``."""
 
+import contextlib
 import functools
 import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
@@ -61,6 +62,24 @@ class Feeds:
             text = ", ".join(open_names)
             raise ArgumentError(f"No file is given for input {text}: --input NAME=FILE.npy, or --random to make them up.")
         return {**random_feeds(graph, self.seed, self.sizes, skip=found), **found}
+
+
+@contextlib.contextmanager
+def explained(feeds: Feeds, graph: "Graph") -> Iterator[None]:
+    """Add to an error of a run that dimensions without a size were taken as 1."""
+    from ampgraph.graph.errors import KernelError
+
+    try:
+        yield
+    except KernelError as error:
+        dims = [dim for value in graph.inputs for dim in value.shape.dims or () if not isinstance(dim, int)]
+        names = ", ".join(dict.fromkeys(str(dim) for dim in dims if str(dim) not in ("None", "?", *feeds.sizes)))
+        if not feeds.random or len(feeds.inputs) >= len(graph.inputs) or not dims:
+            raise
+        which = f"Dimensions {names}" if names else "Dimensions without size and name"
+        raise KernelError(
+            f"{str(error).rstrip('.')}. {which} of made-up inputs were taken as 1; --size NAME=N or --input say more."
+        ) from error
 
 
 def _size(text: str) -> tuple[str, int]:

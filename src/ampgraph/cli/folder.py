@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ampgraph.cli.output import note
 from ampgraph.cli.program import Failure, message_of
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def rewrite_folder(
     width = max(len(path.name) for path in paths)
     rows: list[dict[str, Any]] = []
     failed = 0
+    notes: list[str] | None = None  # that all models have: what is asked for has no effect, for instance
     with _bar(len(paths), quiet) as (advance, say):
         for path in paths:
             advance(path.name, 0)
@@ -68,6 +70,7 @@ def rewrite_folder(
                 report = _rewrite(path, None if out is None else Path(out, path.name), policy, external_data)
                 seconds = time.perf_counter() - start
                 line = _line(report, seconds)
+                notes = report.notes if notes is None else [text for text in notes if text in report.notes]
                 row |= {"seconds": round(seconds, 3), **(report.json() if with_reports else {})}
             except Exception as error:
                 if debug:
@@ -78,6 +81,8 @@ def rewrite_folder(
             rows.append(row)
             say(f"{path.name:<{width}}  {line}")
             advance(path.name, 1)
+    for text in () if quiet else notes or ():
+        note(text)
     return rows, failed
 
 

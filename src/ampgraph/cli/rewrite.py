@@ -6,7 +6,7 @@ import click
 
 from ampgraph.cli.folder import is_model_folder, rewrite_folder
 from ampgraph.cli.options import Settings, rewrite_graph, rewrite_options
-from ampgraph.cli.output import print_json
+from ampgraph.cli.output import note, print_json
 from ampgraph.cli.program import Command, Failure
 from ampgraph.cli.streams import (
     Source,
@@ -15,6 +15,7 @@ from ampgraph.cli.streams import (
     file_bytes,
     format_of,
     format_option,
+    has_data_file,
     source_options,
     write_data,
     write_graphs,
@@ -104,6 +105,10 @@ def rewrite(
         write_graphs([result.graph for result in results], out, format, overwrite=overwrite, external_data=external_data)
         if format == "onnx":
             results[0].report.file_bytes = file_bytes(graphs[0], source.path, out)
+        if external_data and not has_data_file(out):
+            note("--external-data had no effect: the model has no initializer of 1 KiB or more.")
+        if format == "text":
+            note(f"{out} names large constants only by a hash; .json holds them.")
     if as_json or report is not None:
         found = [result.report.json() for result in results]
         _write_report(found[0] if len(found) == 1 else found, report, as_json)

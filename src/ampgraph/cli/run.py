@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from ampgraph.cli.feeds import Feeds, feed_options
+from ampgraph.cli.feeds import Feeds, explained, feed_options
 from ampgraph.cli.output import print_json, print_table, progress
 from ampgraph.cli.program import ArgumentError, Command
 from ampgraph.cli.streams import Source, check_out, source_options, write_data
@@ -34,7 +34,7 @@ def run(source: Source, feeds: Feeds, out: str | None, profile: bool, as_json: b
     arrays = feeds.load(graph)
     times: dict[str, list[float]] = {}
     memory: dict[str, int] = {}
-    with progress("running"):
+    with progress("running"), explained(feeds, graph):
         results = program(arrays)
         if profile:  # the first run is not typical
             from ampgraph.kernels.memory import measure_memory

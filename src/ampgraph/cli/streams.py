@@ -265,6 +265,16 @@ def file_bytes(graph: "Graph", source: str, out: str) -> tuple[int, int] | None:
     return loaded_bytes(graph, Path(source)), saved_bytes(Path(out))
 
 
+def has_data_file(out: str) -> bool:
+    """Whether an ONNX model that was written has a data file beside it."""
+    import os
+    from pathlib import Path
+
+    from ampgraph.graph.formats.onnx_save import saved_bytes
+
+    return saved_bytes(Path(out)) > os.path.getsize(out)
+
+
 def write_data(data: bytes, out: str) -> None:
     """Write bytes to a file, complete or not at all, or to stdout.
 

@@ -11,6 +11,7 @@ import pytest
 from ampgraph.graph import FormatError, Graph, GraphError, find_dtype
 from ampgraph.graph.formats import files
 from ampgraph.graph.formats.files import encode, load, read_bytes, save
+from ampgraph.rewrite import auto_mixed_precision
 
 DATA = Path(__file__).parents[2] / "data" / "formats"
 MODEL = DATA / "v2_nested_functions_raw.pb.gz"
@@ -178,3 +179,11 @@ def test_pipes_are_written_to() -> None:
     os.close(writing)
     with open(reading, "rb") as file:
         assert file.read() == encode(graph(), "pb")
+
+
+def test_saving_what_is_no_graph_says_where_the_graph_is(tmp_path: Path) -> None:
+    result = auto_mixed_precision(Graph())
+    with pytest.raises(GraphError, match=r"save takes a Graph\. Received: RewriteResult\. Its graph is the attribute \.graph\."):
+        save(result, tmp_path / "x.onnx")  # type: ignore[arg-type]
+    with pytest.raises(FormatError, match=r"named by a path\. Received: int"):
+        load(3)  # type: ignore[arg-type]
