@@ -45,6 +45,22 @@ class Call:
         value = self._step.attributes.get(name)
         return default if value is None else value
 
+    @property
+    def state(self) -> dict[str, Any]:
+        """What outlives a run: the variables of a TensorFlow graph, by name."""
+        return self._run.state
+
+    def dtype(self, variable: str) -> DType:
+        """Return the dtype that a type variable of the op has here.
+
+        Raises:
+            KernelError: If it is not known.
+        """
+        found = self._step.types.get(variable)
+        if found is None:
+            raise KernelError(f"{self.node.op_type}: the dtype {variable!r} is not known.")
+        return found
+
     def run(self, graph: Graph, inputs: Sequence[Any]) -> list[Any]:
         """Run a body of this node.
 

@@ -20,6 +20,8 @@ _MODULES = (
     # com.microsoft
     *("contrib", "block_quantized", "crop", "experts", "fused", "group_query_attention", "linear_attention", "packing"),
     *("position_bias", "qlinear", "qmatmul", "rotary", "runtime_attention"),
+    # TensorFlow
+    *("tf_control",),
 )
 
 
