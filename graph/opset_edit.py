@@ -30,12 +30,13 @@ class Edit:
         self.old = old
         self.version = version
         self.followers: dict[Node, list[Node]] = {}
-        self._before: Node | None = next((value.producer for value in reversed(graph.inputs)), None)
+        self._before: Node | None = None
+        self._here: Node | None = next((value.producer for value in reversed(graph.inputs)), None)
         self._names: set[str] | None = None
 
     def move_to(self, node: Node) -> None:
         """Go on to the next node of the file."""
-        self._before = getattr(self, "node", self._before)
+        self._before, self._here = self._here, node
         self.node = node
 
     def fail(self, why: str, advice: str) -> NoReturn:

@@ -14,12 +14,10 @@ class Backend(NamedTuple):
     Attributes:
         name: ``"cpu"``, or ``"gpu:0"`` …
         xp: The array module.
-        capability: Compute capability of the GPU; None on the CPU.
     """
 
     name: str
     xp: Any
-    capability: tuple[int, int] | None
 
 
 def get_backend(device: str = "cpu") -> Backend:
@@ -35,14 +33,14 @@ def get_backend(device: str = "cpu") -> Backend:
 
     kind, _, number = device.partition(":") if isinstance(device, str) else ("", "", "")
     if kind == "cpu" and not number:
-        return Backend("cpu", np, None)
+        return Backend("cpu", np)
     if kind not in ("gpu", "auto") or (number and (kind == "auto" or not number.isdecimal())):
         raise KernelError(f"A device is 'cpu', 'gpu', 'gpu:N' or 'auto'. Received: {device!r}")
     found = _find_gpu(int(number or 0))
     if isinstance(found, Backend):
         return found
     if kind == "auto":
-        return Backend("cpu", np, None)
+        return Backend("cpu", np)
     raise KernelError(f"Device {device!r} cannot be used: {found} Run on 'cpu'.")
 
 
@@ -63,4 +61,4 @@ def _find_gpu(number: int) -> Backend | str:
     if capability < LEAST_CAPABILITY:
         least = ".".join(map(str, LEAST_CAPABILITY))
         return f"its compute capability is {capability[0]}.{capability[1]}, and {least} is needed."
-    return Backend(f"gpu:{number}", cupy, capability)
+    return Backend(f"gpu:{number}", cupy)

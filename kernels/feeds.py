@@ -51,8 +51,9 @@ def _array(feed: Any, value: Value, name: str) -> Any:
             array = np.asarray(feed)  # of a subclass such as np.matrix, the plain array
             if not hasattr(feed, "__array__"):
                 array = _of_numbers(array, dtype)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise KernelError(f"Input {name!r} takes an array of {dtype}{value.shape}: {error}") from error
+        except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+            text = f"Input {name!r} takes an array of {dtype}{value.shape}: {error}"
+            raise KernelError(f"{text}. Received: {type(feed).__name__}") from error
     if array.dtype.kind in "OSU" and (dtype is None or dtype.kind == "string"):
         if array.dtype.kind == "O" and not all(isinstance(item, str | bytes) for item in array.ravel().tolist()):
             raise KernelError(f"Input {name!r} takes text. Received: an array of other objects, of shape {list(array.shape)}")
@@ -78,10 +79,10 @@ def _of_numbers(array: Any, dtype: DType | None) -> Any:
         return array if dtype is None or dtype.kind == "string" else array.astype(dtype.numpy)
     allowed = {"bool": "b", "int": "biu", "uint": "biu", "float": "biuf"}.get(dtype.kind, "biufc")
     if array.dtype.kind not in allowed:
-        raise ValueError(f"a list that makes one of {array.dtype.name} is given")
+        raise ValueError(f"what is given makes one of {array.dtype.name}")
     result = cast_array(array, dtype)
     if dtype.kind in ("int", "uint") and result.astype(dtype.kind + "64").tolist() != array.tolist():
-        raise ValueError("a number of the list does not fit")
+        raise ValueError("a number does not fit")
     return result
 
 

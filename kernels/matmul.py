@@ -4,7 +4,7 @@ from typing import Any
 
 from .call import Call
 from .registry import kernel
-from .room import check_room
+from .room import check_broadcast
 
 #: Over fewer columns at a time, float64 is faster.
 _LEAST_STEP = 128
@@ -13,7 +13,7 @@ _LEAST_STEP = 128
 def product(xp: Any, a: Any, b: Any) -> Any:
     """Return the matrix product; that of integers wraps as in C."""
     if a.ndim > 1 and b.ndim > 1:
-        check_room(xp, (*xp.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1]), a.itemsize)
+        check_broadcast(xp, a[..., :1], b[..., :1, :])  # which have the shape of the product
     if a.dtype.kind not in "iu":
         return xp.matmul(a, b)
     if a.dtype.itemsize <= 4 and a.shape[-1] << 8 * a.dtype.itemsize + 8 * b.dtype.itemsize < 1 << 53:

@@ -227,11 +227,9 @@ def local_response_normalization(call: "Call", x: Any) -> Any:
     xp = call.xp
     size = int(call.attr("size", 1))
     before, channels = (size - 1) // 2, x.shape[1]
-    squares = xp.zeros((x.shape[0], channels + size - 1, *x.shape[2:]), x.dtype)
-    xp.square(x, out=squares[:, before : before + channels])
-    total = squares[:, :channels].copy()
-    for i in range(1, size):
-        total += squares[:, i : i + channels]
+    squares, total = xp.square(x), xp.zeros_like(x)
+    for shift in range(max(-before, 1 - channels), min(size - before, channels)):
+        total[:, max(0, -shift) : channels - max(0, shift)] += squares[:, max(0, shift) : channels + min(0, shift)]
     number = x.dtype.type
     total *= number(call.attr("alpha", 1e-4) / size)
     total += number(call.attr("bias", 1.0))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from ..graph.errors import KernelError
 from .registry import kernel
 from .room import check_room
-from .windows import Geometry, geometry, pad
+from .windows import Geometry, geometry, pad, trimmed
 
 if TYPE_CHECKING:
     from .call import Call
@@ -33,6 +33,7 @@ def windowed(xp: Any, x: Any, geo: Geometry, combine: Any, outside: Any = 0) -> 
         combine: A ufunc of two operands that is associative.
         outside: What stands around ``x``.
     """
+    geo = trimmed(geo, x.shape[2:])
     images = x.reshape((prod(x.shape[:2]), *x.shape[2:]))
     check_room(xp, (len(images), *geo.counts), x.itemsize)
     result = xp.empty((len(images), *geo.counts), x.dtype)
@@ -85,6 +86,7 @@ def max_pool(call: "Call", x: Any) -> Any:
         x = xp.moveaxis(x, -1, 1)
     geo = pool_geometry(call, x)
     if call.results > 1:
+        geo = trimmed(geo, x.shape[2:])
         return _max_and_index(call, x, pad(xp, x, geo, lowest(xp, x.dtype)), geo)
     result = windowed(xp, x, geo, xp.maximum, lowest(xp, x.dtype))
     return xp.moveaxis(result, 1, -1) if last else result
@@ -132,10 +134,11 @@ def _window_means(call: "Call", x: Any, geo: Geometry) -> Any:
     counts = xp.ones((), x.dtype)
     padding = bool(call.attr("count_include_pad", 0))
     for i, size in enumerate(x.shape[2:]):
-        at = xp.arange(geo.counts[i])[:, None] * geo.strides[i] + xp.arange(geo.kernel[i]) * geo.dilations[i] - geo.begins[i]
+        starts = xp.arange(geo.counts[i]) * geo.strides[i] - geo.begins[i]
         low, high = (-geo.begins[i], size + geo.ends[i]) if padding else (0, size)
-        inside = ((at >= low) & (at < high)).sum(-1).astype(x.dtype)
-        counts = counts[..., None] * inside
+        first = xp.maximum(0, -((starts - low) // geo.dilations[i]))
+        last = xp.minimum(geo.kernel[i] - 1, (high - 1 - starts) // geo.dilations[i])
+        counts = counts[..., None] * xp.maximum(last - first + 1, 0).astype(x.dtype)
     sums /= counts
     return sums
 

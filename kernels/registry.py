@@ -2,7 +2,7 @@
 
 A kernel is a function ``f(call, *operands)`` registered under the names of the ops that it computes: ``"Relu"`` for the
 standard's own domain, ``"com.microsoft:Gelu"`` for another. Operands are arrays, None where omitted, lists for sequences; it
-returns one result or a tuple of results. :class:`~.program.Call` says what else it can ask for.
+returns one result or a tuple of results. :class:`~.call.Call` says what else it can ask for.
 """
 
 import functools

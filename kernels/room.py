@@ -41,7 +41,7 @@ def check_broadcast(xp: Any, *arrays: Any) -> None:
     most = 1
     for array in arrays:
         most *= array.size or 1
-    if most > _SMALL >> 4:
+    if most > _SMALL >> 4 and xp.__name__ == "numpy":
         check_room(xp, xp.broadcast_shapes(*(array.shape for array in arrays)), max(array.dtype.itemsize for array in arrays))
 
 

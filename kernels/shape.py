@@ -95,10 +95,10 @@ def _split(call: Call, x: Any, split: Any = None) -> Any:
     if split is None:
         parts = call.attr("num_outputs", call.results)
         size = -(-x.shape[axis] // parts)
-        sizes = [max(0, min(size, x.shape[axis] - i * size)) for i in range(parts)]
+        sizes = [max(0, min(size, x.shape[axis] - i * size)) for i in range(min(parts, call.results))]
     else:
         sizes = ints(split)
-    if sum(sizes) != x.shape[axis]:
+    if min(sizes, default=0) < 0 or (split is not None and sum(sizes) != x.shape[axis]):
         raise KernelError(f"Axis {axis} of an operand of shape {list(x.shape)} cannot be split. Received: {sizes}")
     results, start = [], 0
     for size in sizes:

@@ -44,6 +44,8 @@ def dft(call: "Call", x: Any, length: Any = None, axis: Any = None) -> Any:
     values = _complex(xp, x)
     inverse, half = bool(call.attr("inverse", 0)), bool(call.attr("onesided", 0))
     size = x.shape[at] if length is None else int(length.reshape(()))
+    if size < 1:
+        raise KernelError(f"DFT has at least one point. Received: {size}")
     if inverse and half:
         if length is None:
             size = 2 * (x.shape[at] - 1)

@@ -91,7 +91,7 @@ def tf_idf_vectorizer(call: Call, x: Any) -> Any:
         places = columns[first : first + len(grams)]
         first += len(grams)
         if least <= n <= most and len(grams):
-            for distance in range(1, skips + 2 if n > 1 else 2):
+            for distance in range(1, min(skips + 2, rows.shape[1] + 1) if n > 1 else 2):
                 _count(xp, counts, words, grams, places, distance)
     mode = call.attr("mode")
     if mode not in ("TF", "IDF", "TFIDF"):

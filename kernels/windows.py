@@ -110,6 +110,18 @@ def _geometry(
     return Geometry(kernel, strides, dilations, tuple(begins), tuple(ends), tuple(counts))
 
 
+@lru_cache(4096)
+def trimmed(geo: Geometry, shape: tuple[int, ...]) -> Geometry:
+    """Return the windows without taps at the ends of them that see nothing but padding in an array of this spatial shape."""
+    kernel, begins = [], []
+    for size, k, s, d, begin, count in zip(shape, geo.kernel, geo.strides, geo.dilations, geo.begins, geo.counts, strict=True):
+        first = min(max(0, (begin - (count - 1) * s) // d), k - 1)
+        last = max(min(k - 1, (begin + size - 1) // d), first)
+        kernel.append(last - first + 1)
+        begins.append(begin - first * d)
+    return geo._replace(kernel=tuple(kernel), begins=tuple(begins))
+
+
 def axis_attr(call: "Call", name: str, count: int, default: int = 1) -> tuple[int, ...]:
     """Return an attribute that has ``count`` integers; all ``default`` when it is left out or empty."""
     values = tuple(int(v) for v in call.attr(name, None) or ())

@@ -18,20 +18,23 @@ from ..graph.graph import Graph, Node
 from ..graph.infer import infer_shapes
 from ..graph.schema import Signature
 from ..graph.schemas import find_schema
+from ..graph.schemas.onnx import op_names
 from ..graph.schemas.tf import op_types
 from ..graph.types import FunctionRef, Placeholder
 from ..graph.verify import verify
-from .casts import apply, emulate
+from .casts import apply
 from .cleanup import drop_needless_casts
 from .clusters import ListBodies, find_list_clusters
 from .constants import is_constant
+from .emulate import emulate
+from .fold import fold_large_constants
 from .onnx import carry_out, decide, live_graphs
 from .opset import raise_as_needed
 from .paint import paint
 from .painting import Painting
 from .policy import Policy
 from .report import BodyReport, RewriteReport
-from .typegraph import CLEAR, CODES, UNLISTED, TypeGraph
+from .typegraph import CLEAR, CODES, UNLISTED, TypeGraph, op_name
 
 #: Ops whose statistics share the type of the data, and the versions that keep them apart.
 _UPGRADES = {"FusedBatchNorm": "FusedBatchNormV2", "FusedBatchNormGrad": "FusedBatchNormGradV2"}
@@ -212,11 +215,12 @@ class _Scope:
         """Return a note for every edit, override and preserved name that matches nothing in the graphs as they were."""
         notes = [f"override {str(rule)!r} matches no node of this graph" for rule in self.overrides.unused()]
         if self.lists.edits:
-            ops = {node.op_type for body in bodies for node in body.nodes}
-            unknown = set(self.lists.unknown((*op_types(), *ops)))
+            ops = {op_name(node) for body in bodies for node in body.nodes}
+            vocabulary = op_names() if bodies[0].opsets else tuple(op_types())
+            unknown = set(self.lists.unknown((*vocabulary, *ops)))
             for edit in self.lists.unused(ops):
                 if edit in unknown:
-                    what = f"names an op that nobody defines.{did_you_mean(edit.op, op_types())}"
+                    what = f"names an op that nobody defines.{did_you_mean(edit.op, vocabulary)}"
                 else:
                     what = "matches no op of this graph" if edit.op not in ops else "changes nothing: the op was there already"
                 notes.append(f"list edit {str(edit)!r} {what}")
@@ -299,7 +303,11 @@ def _convert_model(model: Graph, scope: _Scope, notes: list[str]) -> BodyReport:
     report = BodyReport("", model)
     given = dict(model.opsets)
     raised = raise_as_needed(model, scope.low, scope.lists)
-    nodes = [node for part in live_graphs(model) for node in part.all_nodes()]
+    parts = live_graphs(model)
+    if scope.policy.hazards:
+        for part in parts:
+            fold_large_constants(part, scope.low)
+    nodes = [node for part in parts for node in part.all_nodes()]
     if any(value.shape.dims is None for node in nodes for value in node.outputs):
         with contextlib.suppress(GraphError):  # hazards that depend on lengths are then not found
             infer_shapes(model)

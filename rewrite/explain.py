@@ -135,6 +135,10 @@ class Explainer:
                 return f"all its readers are {self._low}, {self._describe(via)} among them"
             case Reason.ISLAND:
                 return "the casts around its low region would cost more than the region saves"
+            case Reason.AFFINE:
+                return f"what is normalized in front of it is {self._low}: {self._describe(via)}"
+            case Reason.NORMALIZED:
+                return "it is only normalized, in float32, and casting its low operand costs no more"
             case Reason.TAIL:
                 return "it is the last arithmetic before a result, which is cast in front of it as well as behind"
             case Reason.CAST:

@@ -88,11 +88,13 @@ class Found:
         hazards: Vertex -> why it stays float32; the first rule that speaks of a vertex counts.
         bounded: Vertices whose values fit whatever the operands were.
         clamps: Nodes that hold a constant which only masks scores before a softmax.
+        affines: What is normalized, and the scale and the offset behind that; see :mod:`~ampgraph.rewrite.affines`.
     """
 
     hazards: dict[int, Hazard] = dataclasses.field(default_factory=dict)
     bounded: set[int] = dataclasses.field(default_factory=set)
     clamps: dict[Node, Clamp] = dataclasses.field(default_factory=dict)
+    affines: list[tuple[int, list[int]]] = dataclasses.field(default_factory=list)
 
     def hold(self, view: View, vertices: Iterable[int], code: str, why: str, *, spreads: bool = False) -> None:
         """Take down that vertices stay float32; ``spreads`` also to gray ops downstream of them."""

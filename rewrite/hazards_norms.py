@@ -2,7 +2,7 @@
 
 from .hazards import Found
 from .typegraph import DENY
-from .view import View
+from .view import Stats, View
 
 _REDUCTIONS = ("ReduceMean", "ReduceSum", "ReduceL2", "ReduceSumSquare", "ReduceL1", "GlobalAveragePool")
 _SQUARES = ("ReduceL2", "ReduceSumSquare")
@@ -17,6 +17,8 @@ _SHAPES = frozenset(["Unsqueeze", "Squeeze", "Reshape", "Transpose", "Identity",
 _LONGEST_TAIL = 200
 #: A mean of more elements is not taken in low precision.
 _LONG = 4096
+#: Normalized values are below the root of their number; a product with up to this stays far from 65504.
+_LARGEST_SCALE = 256.0
 
 
 def find_normalizations(view: View, found: Found) -> None:
@@ -32,7 +34,8 @@ def find_normalizations(view: View, found: Found) -> None:
         for square in squares:
             members += _centering(view, square)
         tail, ends = _tail(view, vertex)
-        ends += [other for end in ends for other in _affine(view, end)]
+        affines = [_affine(view, end) for end in ends]
+        ends += [other for affine in affines for other in affine]
         found.hold(
             view,
             [*members, *tail, *ends],
@@ -41,6 +44,9 @@ def find_normalizations(view: View, found: Found) -> None:
             spreads=True,
         )
         found.bounded.update(ends)
+        centered = [view.operand(view.node_of(member), 0) for member in members if view.op(member) == "Sub"]
+        fitting = [affine for affine in affines if affine and _fits(view, affine)]
+        found.affines += [(view.graph.vertex(value), affine) for value in centered if value is not None for affine in fitting]
 
 
 def _squares_before(view: View, i: int) -> list[int]:
@@ -85,6 +91,12 @@ def _affine(view: View, end: int) -> list[int]:
             break
         found.append(readers[0])
     return found
+
+
+def _fits(view: View, affine: list[int]) -> bool:
+    """Whether scale and offset leave normalized values in the range of every low dtype."""
+    constants = [view.constant(value) for vertex in affine for value in view.nodes[view.node_of(vertex)].inputs]
+    return all(tensor is None or Stats(tensor).largest < _LARGEST_SCALE for tensor in constants)
 
 
 def _tail(view: View, start: int) -> tuple[list[int], list[int]]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..graph.graph import Node
+from ..graph.wording import plural, size
 from .explain import Explainer
 from .hazards import Hazard
 from .regions import Region, largest_float_region
@@ -18,7 +19,7 @@ def lines(report: "RewriteReport") -> Iterator[str]:
     if report.low:
         rest = report.nodes - low - kept
         others = f", {rest} without floats to compute" if rest else ""
-        yield f"nodes     {report.nodes}: {low} in {name}, {kept} in float32{others}; {_plural(report.casts, 'Cast')} added"
+        yield f"nodes     {report.nodes}: {low} in {name}, {kept} in float32{others}; {plural(report.casts, 'Cast')} added"
     else:
         yield f"nodes     {report.nodes}, none of them changed"
     if report.constants:
@@ -34,7 +35,7 @@ def lines(report: "RewriteReport") -> Iterator[str]:
     if region is not None and report.low:
         where, why = region
         yield (
-            f"float32   the largest region is {_plural(len(where.nodes), 'node')} at {_name(report, where.nodes[0])}, "
+            f"float32   the largest region is {plural(len(where.nodes), 'node')} at {_name(report, where.nodes[0])}, "
             f"{'held' if where.held == len(where.nodes) else f'{where.held} of them held'} by {why}"
         )
 
@@ -105,17 +106,3 @@ def _by_code(report: "RewriteReport") -> dict[str, list[tuple[Node, Hazard]]]:
     for node, hazard in hazards(report):
         found.setdefault(hazard.code, []).append((node, hazard))
     return dict(sorted(found.items(), key=lambda item: -len(item[1])))
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}{'s' * (count != 1)}"
-
-
-def size(count: int) -> str:
-    """Return a number of bytes as text: ``"1.5 MiB"``."""
-    value = float(count)
-    for unit in ("bytes", "KiB", "MiB"):
-        if value < 1024:
-            return f"{value:.0f} {unit}" if unit == "bytes" else f"{value:.1f} {unit}"
-        value /= 1024
-    return f"{value:.1f} GiB"

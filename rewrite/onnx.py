@@ -11,6 +11,7 @@ from ..graph.dtypes import DType
 from ..graph.graph import Graph, Node
 from ..graph.types import ValueType
 from ..lists import OpLists
+from .affines import match_affines
 from .borders import Tie, does_nothing, find_ties, is_call, owns_bodies
 from .casts import Applied, apply
 from .cleanup import drop_needless_casts
@@ -62,8 +63,11 @@ def decide(model: Graph, policy: Policy, lists: OpLists, overrides: Mapping[Node
         typegraph.color[vertex] = CODES[hazard.color]
     ties = [dataclasses.replace(tie, fixed=_held(tie, found.hazards)) for tie in ties]
     tables = find_tables(typegraph)
-    facts = Facts(ties=ties, hazards=found.hazards, bounded=found.bounded, tables=tables, clamps=found.clamps)
-    return paint(typegraph, (), force_all=lists.force_all, exact=False, facts=facts, refine=(drop_islands, free_tails))
+    facts = Facts(
+        ties=ties, hazards=found.hazards, bounded=found.bounded, tables=tables, clamps=found.clamps, affines=found.affines
+    )
+    refine = (drop_islands, free_tails, match_affines)
+    return paint(typegraph, (), force_all=lists.force_all, exact=False, facts=facts, refine=refine)
 
 
 def live_graphs(model: Graph) -> list[Graph]:

@@ -50,6 +50,8 @@ class Reason(enum.IntEnum):
     CONSTANT = 22
     ISLAND = 23
     TAIL = 24
+    AFFINE = 25
+    NORMALIZED = 26
 
 
 _NO_ORIGINS: Mapping[int, int] = MappingProxyType({})
@@ -65,6 +67,8 @@ class Facts:
         bounded: Vertices whose values fit whatever the operands were: a deny op's effect ends there.
         tables: Vertices that read rows of a large constant, which is stored in the low dtype.
         clamps: Constants that only mask scores before a softmax, and how they are made to fit.
+        affines: Vertices of what is normalized, and of the scale and the offset behind that, which are hazards only if the
+            former is float32.
     """
 
     ties: Sequence[Tie] = ()
@@ -72,6 +76,7 @@ class Facts:
     bounded: Collection[int] = ()
     tables: Sequence[int] = ()
     clamps: Mapping[Node, Clamp] = dataclasses.field(default_factory=dict)
+    affines: Sequence[tuple[int, Sequence[int]]] = ()
 
 
 NO_FACTS = Facts()

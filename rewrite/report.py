@@ -9,6 +9,7 @@ from ..graph.dtypes import DType, float32
 from ..graph.errors import GraphError, did_you_mean
 from ..graph.graph import Graph, Node, Value
 from ..graph.schemas.ampgraph import is_op
+from ..graph.wording import size as byte_size
 from ..lists import OpLists
 from . import model_report
 from .casts import Applied
@@ -232,7 +233,9 @@ class RewriteReport:
             yield f"upgraded  {upgraded} FusedBatchNorm ops to versions that keep their statistics in float32"
         saved, known, unknown = self.bytes_saved()
         if known > unknown:
-            what = f"memory    {model_report.size(abs(saved))} {'less' if saved >= 0 else 'more'} for all results of a run, casts included"
+            what = (
+                f"memory    {byte_size(abs(saved))} {'less' if saved >= 0 else 'more'} for all results of a run, casts included"
+            )
             yield what + (f" ({unknown} of {known + unknown} sizes unknown)" if unknown else "")
         if low and kept:
             yield f"types     {low} {self.target}, {kept} still float32"

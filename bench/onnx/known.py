@@ -12,7 +12,8 @@ def add_peers(path: Path, results: Iterable[dict[str, Any]], versions: dict[str,
     Args:
         path: The JSON.
         results: What was measured now, by model; their files are added to.
-        versions: Of the packages of judge and peers; those of added peers are added, with ``date`` for the day of that run.
+        versions: Of the packages of judge and peers; those of added peers are added, with ``date``, ``revision``
+            and ``load`` of that run.
 
     Raises:
         ValueError: If the file is something else.
@@ -20,6 +21,8 @@ def add_peers(path: Path, results: Iterable[dict[str, Any]], versions: dict[str,
     content = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(content, dict) or content.get("benchmark") != "onnx":
         raise ValueError(f"{path} holds no results of this benchmark.")
+    machine = content["machine"]
+    run = {"date": machine["date"][:10], "revision": machine["revision"], "load": str(machine["load"])}
     earlier = {(model["name"], model["bytes"]): model["files"] for model in content["models"]}
     for result in results:
         dtypes = {file["dtype"] for file in result["files"]}
@@ -28,5 +31,5 @@ def add_peers(path: Path, results: Iterable[dict[str, Any]], versions: dict[str,
             measured_now = name == "ampgraph" or (name in versions and "date" not in versions[name])
             if file["dtype"] not in dtypes or measured_now:
                 continue
-            versions.setdefault(name, {**content["peers"][name], "date": content["machine"]["date"][:10]})
+            versions.setdefault(name, content["peers"][name] | run)
             result["files"].append(file)

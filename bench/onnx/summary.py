@@ -84,6 +84,8 @@ def markdown(
         f"{facts['processor']}, {facts['cores']} cores, load {facts['load']}, Python {facts['python']}. {packages}."
     )
     lines = ["# Conversion of ONNX models", "", made, ""]
+    if any("date" in items for items in versions.values()):
+        lines += ["Converters with a date ran earlier: their times are of a machine that may have been busier.", ""]
     for title, columns, rows in tables(results):
         lines += _markdown_table(title, columns, rows)
     wrong = [

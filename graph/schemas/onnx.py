@@ -63,6 +63,15 @@ def latest(domain: str) -> int:
 
 
 @functools.cache
+def op_names() -> tuple[str, ...]:
+    """Return the names of all ops the standard and onnxruntime define, as op lists write them: with their domain if it has one."""
+    from onnx import defs
+
+    standard = (schema.name if not schema.domain else f"{schema.domain}:{schema.name}" for schema in defs.get_all_schemas())
+    return (*standard, *(f"com.microsoft:{op}" for op in _microsoft_rows()))
+
+
+@functools.cache
 def find(domain: str, op_type: str, version: int) -> OnnxSchema | None:
     """Return the schema of an op at ``version`` of its domain, or None when nobody defines it."""
     if domain == "com.microsoft":

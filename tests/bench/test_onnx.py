@@ -295,7 +295,11 @@ def test_peers_of_an_earlier_run(tmp_path: Path) -> None:
 
     path = tmp_path / "old.json"
     both = [("ampgraph", "float16"), ("slim", "float16"), ("slim", "bfloat16"), ("cast", "float16")]
-    old = {"benchmark": "onnx", "machine": {"date": "2026-01-02T03:04"}, "peers": {"slim": {"slim": "1"}, "cast": {"cast": "2"}}}
+    old = {
+        "benchmark": "onnx",
+        "machine": {"date": "2026-01-02T03:04", "revision": "abc", "load": 0.5},
+        "peers": {"slim": {"slim": "1"}, "cast": {"cast": "2"}},
+    }
     path.write_text(json.dumps(old | {"models": [model("a", 1, *both), model("b", 2, *both), model("c", 3, *both)]}))
     results = [model("a", 1, ("ampgraph", "float16"), ("cast", "float16")), model("b", 9, ("ampgraph", "float16"))]
     results.append(model("c", 3, ("ampgraph", "float16"), ("cast", "float16")))
@@ -307,7 +311,13 @@ def test_peers_of_an_earlier_run(tmp_path: Path) -> None:
         ["ampgraph", "cast", "slim"],
     ]
     assert {file["dtype"] for result in results for file in result["files"]} == {"float16"}
-    assert versions == {"judge": {}, "cast": {"cast": "3"}, "slim": {"slim": "1", "date": "2026-01-02"}}
+    assert versions == {
+        "judge": {},
+        "cast": {"cast": "3"},
+        "slim": {"slim": "1", "date": "2026-01-02", "revision": "abc", "load": "0.5"},
+    }
+    page = summary.markdown(dict.fromkeys(("date", "revision", "processor", "cores", "load", "python"), "x"), versions, [], [])
+    assert "Converters with a date ran earlier" in page
     path.write_text('{"benchmark": "startup"}')
     with pytest.raises(ValueError, match=r"old\.json holds no results of this benchmark"):
         add_peers(path, results, versions)

@@ -151,7 +151,8 @@ def gigabytes(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.nightly
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
-def test_three_gigabytes(gigabytes: Path) -> None:
+@pytest.mark.parametrize("options", [(), ("--external-data",)])
+def test_three_gigabytes(gigabytes: Path, options: tuple[str, ...]) -> None:
     tmp_path = gigabytes
     count, size = 12, 8192
     source, target = tmp_path / "in.onnx", tmp_path / "out.onnx"
@@ -167,7 +168,7 @@ def test_three_gigabytes(gigabytes: Path) -> None:
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, size]) for name in ("h0", f"h{count}")]
     graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], tensors)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), source)
-    command = [sys.executable, "-m", "ampgraph", "rewrite", str(source), "-o", str(target), "--external-data"]
+    command = [sys.executable, "-m", "ampgraph", "rewrite", str(source), "-o", str(target), *options]
     peak = 0
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         while process.poll() is None:
@@ -189,7 +190,7 @@ def test_three_gigabytes(gigabytes: Path) -> None:
     assert process.returncode == -signal.SIGKILL
     assert {path.name: (path.stat().st_mtime_ns, path.stat().st_size) for path in tmp_path.glob("out.onnx*")} == before
     assert list(tmp_path.glob(".out.onnx.ampgraph-*"))
-    shell("rewrite", source, "-o", target, "--external-data")
+    shell("rewrite", source, "-o", target, *options)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 

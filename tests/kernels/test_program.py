@@ -357,7 +357,10 @@ def test_inputs_with_a_default_may_be_left_out() -> None:
         ({"x": np.full((2, 3), "1")}, "Input 'x' takes float16. Received: <U1"),
         ({"x": np.full((2, 3), None)}, "Input 'x' takes float16. Received: object"),
         ({"x": np.ma.masked_equal(FEED, 300)}, "Input 'x' takes an array without a mask; fill it first. Received: MaskedArray"),
-        ({"x": [[True, 1j, 2]] * 2}, "Input 'x' takes an array of float16[2,3]: a list that makes one of complex128 is given"),
+        (
+            {"x": [[True, 1j, 2]] * 2},
+            "Input 'x' takes an array of float16[2,3]: what is given makes one of complex128. Received: list",
+        ),
         ({3: FEED}, "Feed 3 is no input of graph 'g': x."),
         (None, "Feeds are arrays by the names of the inputs, a mapping. Received: NoneType"),
         ([FEED], "Feeds are arrays by the names of the inputs, a mapping. Received: list"),

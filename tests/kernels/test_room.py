@@ -93,3 +93,28 @@ def test_made_up_feeds_name_the_input_that_does_not_fit() -> None:
     graph = ag.parse_graph("graph g(%x: f32[n,8]) {\n  %y: f32[n,8] = Neg<T=f32>(%x)\n  return %y\n}")
     with pytest.raises(ag.KernelError, match=r"Input 'x' cannot be made up: An array of shape \[1000000000000, 8\] takes"):
         random_feeds(graph, 0, {"n": 10**12})
+
+
+def test_numbers_that_are_large_for_nothing_cost_nothing() -> None:
+    """Attributes that say how often something may be done at most."""
+    huge = 1 << 40
+    assert run_op("Split", ONE, num_outputs=huge).tolist() == [1]
+    image = np.arange(1, 4, dtype=np.float32).reshape(1, 3, 1, 1)
+    result = run_op("LRN", image, size=huge, alpha=float(huge), beta=1.0, bias=0.0)
+    np.testing.assert_allclose(result, image / 14, rtol=1e-6)
+    grams: dict[str, Any] = {"ngram_counts": [0, 1], "ngram_indexes": [0, 1], "pool_int64s": [1, 1, 2], "mode": b"TF"}
+    grams |= {"min_gram_length": 1, "max_gram_length": 2, "max_skip_count": huge}
+    assert run_op("TfIdfVectorizer", whole(1, 0, 2), **grams).tolist() == [1, 1]
+
+
+def test_windows_mostly_in_padding_cost_nothing() -> None:
+    image = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
+    huge: dict[str, Any] = {"kernel_shape": [1 << 30, 1], "pads": [1 << 30, 0, 0, 0], "dilations": [1, 1]}
+    best, index = run_op("MaxPool", image, results=2, **huge)  # the first window ends just before row 0
+    assert best[0, 0, :, 1].tolist() == [-np.inf, 1, 5, 9, 13]
+    assert index[0, 0, 1:, 1].tolist() == [1, 5, 9, 13]
+    assert run_op("MaxPool", image, **huge)[0, 0, 1:, 1].tolist() == [1, 5, 9, 13]
+    assert run_op("AveragePool", image, **huge)[0, 0, 1:, 1].tolist() == [1, 3, 5, 7]
+    padded = run_op("AveragePool", image, count_include_pad=1, **huge)
+    np.testing.assert_allclose(padded[0, 0, 1:, 1], np.array([1, 6, 15, 28]) / 2**30, rtol=1e-6)
+    assert run_op("LpPool", image, p=1, **{**huge, "dilations": [1, 1]})[0, 0, 1:, 1].tolist() == [1, 6, 15, 28]

@@ -463,3 +463,29 @@ def test_sums_of_masks_do_not_overflow() -> None:
 def test_presets_that_follow_others_do_not_look(preset: str) -> None:
     for case in CASES.values():
         assert codes(rewrite(case.model(), preset=preset)[0]) == {}
+
+
+@pytest.mark.parametrize(("dtype", "number"), [("DOUBLE", -1e30), ("INT64", -(10**9))])
+def test_huge_constants_behind_a_cast_are_masks_too(dtype: str, number: float) -> None:
+    proto = model(
+        f"g ({F} x, bool[8,64] b) => ({F} y) {{ a = MatMul(x, w) f = Cast<to = 1>(c) s = Where(b, a, f) p = Softmax(s) y = MatMul(p, w) }}",
+        weights={"w": (64, 64)},
+    )
+    proto.graph.initializer.append(numpy_helper.from_array(np.array(number, dtype.lower()), "c"))
+    after = rewrite(proto)[1]
+    (constant,) = [node for node in after.graph.node if node.output[0] == "f"]
+    assert (constant.op_type, dtypes(after)["f"], dtypes(after)["s"]) == ("Constant", "f16", "f16")
+    assert numpy_helper.to_array(constant.attribute[0].t) == -49152
+    assert "c" not in {tensor.name for tensor in after.graph.initializer}
+    (y,) = run(after, {"x": X, "b": np.zeros((8, 64), bool)})
+    assert np.isfinite(y).all()
+
+
+def test_a_large_constant_behind_a_cast_that_is_read_twice_stays() -> None:
+    proto = model(
+        f"g ({F} x) => ({F} y, double[1] z) {{ a = MatMul(x, w) f = Cast<to = 1>(c) s = Min(a, f) y = MatMul(s, w) z = Neg(c) }}",
+        weights={"w": (64, 64), "c": np.array([1e30])},
+    )
+    after = rewrite(proto)[1]
+    assert "c" in {tensor.name for tensor in after.graph.initializer}
+    assert "Cast" not in [node.op_type for node in after.graph.node if node.output[0] == "f"]

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 import ampgraph as ag
+from ampgraph.graph.wording import size
 from ampgraph.rewrite.hazards import KINDS, Hazard
-from ampgraph.rewrite.model_report import size
 from ampgraph.rewrite.regions import largest_float_region
 
 TEXT = """

@@ -9,7 +9,7 @@ import pytest
 from onnx import AttributeProto, ModelProto, TensorProto, helper, numpy_helper
 
 from ampgraph.graph.errors import PolicyError
-from ampgraph.graph.formats.onnx import read_model
+from ampgraph.graph.formats.onnx import read_model, write_model
 from ampgraph.rewrite import auto_mixed_precision
 
 from .onnx_text import casts, dtypes, lines, model, rewrite, run
@@ -640,3 +640,28 @@ def test_the_given_graph_is_not_changed(build: Callable[[], ModelProto], dtype: 
     text = str(graph)
     assert auto_mixed_precision(graph, dtype=dtype).modified
     assert str(graph) == text
+
+
+def test_list_edits_name_ops_with_their_domain() -> None:
+    text = f"g ({F} x) => ({F} y) {{ a = MatMul(x, w)  b = com.microsoft.Gelu(a)  y = MatMul(b, w) }}"
+    proto = model(text, imports=', "com.microsoft": 1', weights=W)
+    ops = ("com.microsoft:Gelu=deny", "com.microsoft:BiasGelu=deny", "com.microsoft:Gelo=deny", "Matmul=deny")
+    assert [note for note in rewrite(proto, ops=ops)[0].report.notes if note.startswith("list edit")] == [
+        "list edit 'com.microsoft:BiasGelu=deny' matches no op of this graph",
+        "list edit 'com.microsoft:Gelo=deny' names an op that nobody defines. Did you mean 'com.microsoft:Gelu'?",
+        "list edit 'Matmul=deny' names an op that nobody defines. Did you mean 'MatMul'?",
+    ]
+
+
+def test_casts_in_a_function_of_vendor_ops_have_the_version_of_the_model() -> None:
+    proto = model(
+        f"""g ({F} x) => ({F} y) {{ a = MatMul(x, w)  b = local.f(a)  y = MatMul(b, w) }}
+        <domain: "local", opset_import: ["com.microsoft": 1]>
+        f (u) => (v) {{ t = com.microsoft.Gelu(u)  v = com.microsoft.Inverse(t) }}""",
+        imports=', "local": 1, "com.microsoft": 1',
+        weights=W,
+    )
+    result = auto_mixed_precision(read_model(proto), ops=("com.microsoft:Inverse=deny", "com.microsoft:Gelu=allow"))
+    (function,) = write_model(result.graph).functions
+    assert [node.op_type for node in function.node] == ["Gelu", "Cast", "Inverse", "Cast"]
+    assert {(entry.domain, entry.version) for entry in function.opset_import} == {("com.microsoft", 1), ("", 21)}

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ampgraph.cli.output import plural
 from ampgraph.cli.program import Failure, message_of
 
 if TYPE_CHECKING:
@@ -105,6 +104,8 @@ def _rewrite(path: "Path", target: "Path | None", policy: "Policy", external_dat
 
 
 def _line(report: "RewriteReport", seconds: float) -> str:
+    from ampgraph.graph.wording import plural
+
     sizes = report.file_bytes
     ratio = f"{sizes[1] / max(sizes[0], 1):>5.0%}" if sizes else "    -"
     return (

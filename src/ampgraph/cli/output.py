@@ -80,6 +80,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None
 def count_nodes(graph: "Graph") -> str:
     """Return how many nodes there are: ``"30 nodes and 339 in 19 functions"``; weights of ONNX models are none."""
     from ampgraph.graph.schemas.ampgraph import is_op
+    from ampgraph.graph.wording import plural
 
     parts = [] if graph.is_function else graph.all_graphs()[1:]
     functions = 0 if graph.is_function else len(graph.functions)
@@ -88,11 +89,6 @@ def count_nodes(graph: "Graph") -> str:
     places = [*([plural(functions, "function")] if functions else ()), *([plural(bodies, "body", "bodies")] if bodies else ())]
     text = plural(sum(map(is_op, graph.nodes)), "node")
     return f"{text} and {inside} in {' and '.join(places)}" if places else text
-
-
-def plural(count: int, noun: str, many: str = "") -> str:
-    """Return ``"1 node"``, ``"2 nodes"`` …"""
-    return f"{count} {noun if count == 1 else many or f'{noun}s'}"
 
 
 def note(text: str) -> None:

@@ -6,7 +6,7 @@ import click
 
 from ampgraph.cli.folder import is_model_folder, rewrite_folder
 from ampgraph.cli.options import Settings, rewrite_graph, rewrite_options
-from ampgraph.cli.output import plural, print_json
+from ampgraph.cli.output import print_json
 from ampgraph.cli.program import Command, Failure
 from ampgraph.cli.streams import (
     Source,
@@ -91,6 +91,8 @@ def rewrite(
         )
         _write_report(data, report, as_json)
         if failed:
+            from ampgraph.graph.wording import plural
+
             raise Failure(f"{failed} of {plural(len(data), 'model')} could not be rewritten.")
         return
     format = None if out is None else format_of(out, to, source)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ampgraph.cli.output import count_nodes, note, plural, print_json, print_table, print_text
+from ampgraph.cli.output import count_nodes, note, print_json, print_table, print_text
 from ampgraph.cli.program import Command
 from ampgraph.cli.streams import Source, find_bodies, find_function, find_node, source_options
 
@@ -104,6 +104,8 @@ def _show_stats(graph: "Graph", as_json: bool) -> None:
     if as_json:
         print_json({**facts, "ops": dict(ops.most_common()), "dtypes": dict(dtypes.most_common())})
         return
+    from ampgraph.graph.wording import plural
+
     inputs, outputs = plural(len(facts["inputs"]), "input"), plural(len(graph.outputs), "output")
     click.echo(f"{count_nodes(graph)}, {inputs}, {outputs}\n")
     print_table(("dtype", "values"), dtypes.most_common())
