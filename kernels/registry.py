@@ -21,7 +21,8 @@ _MODULES = (
     *("contrib", "block_quantized", "crop", "experts", "fused", "group_query_attention", "linear_attention", "packing"),
     *("position_bias", "qlinear", "qmatmul", "rotary", "runtime_attention"),
     # TensorFlow
-    *("tf_control",),
+    *("tf_activation", "tf_batchnorm", "tf_blocks", "tf_control", "tf_conv", "tf_conv_grad", "tf_image", "tf_pad"),
+    *("tf_pool", "tf_pool_grad", "tf_rnn", "tf_softmax"),
 )
 
 
