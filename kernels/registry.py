@@ -22,6 +22,7 @@ _MODULES = (
     *("position_bias", "qlinear", "qmatmul", "rotary", "runtime_attention"),
     # TensorFlow
     *("tf_activation", "tf_batchnorm", "tf_blocks", "tf_control", "tf_conv", "tf_conv_grad", "tf_image", "tf_pad"),
+    *("tf_gather", "tf_join", "tf_shape", "tf_slice"),
     *("tf_pool", "tf_pool_grad", "tf_rnn", "tf_softmax"),
 )
 
