@@ -165,39 +165,3 @@ def tile_grad(call: Call, x: Any, multiples: Any) -> Any:
     """Add up what :func:`tile` repeated."""
     sizes = [n for count, size in zip(ints(multiples), x.shape, strict=True) for n in (count, size // max(count, 1))]
     return x.reshape(sizes).sum(axis=tuple(range(0, 2 * x.ndim, 2)), dtype=x.dtype)
-
-
-@kernel("tf:Range", moves=True)
-def range_(call: Call, start: Any, limit: Any, delta: Any) -> Any:
-    """Return the numbers from ``start`` up (or down) to ``limit``, which is left out."""
-    dtype = call.dtype("Tidx").numpy
-    wide = int if dtype.kind in "iu" else float
-    first, last, step = wide(start.reshape(())), wide(limit.reshape(())), wide(delta.reshape(()))
-    if step == 0 or (step > 0) != (last >= first) and first != last:
-        raise KernelError(f"Range does not reach its limit. Received: start {first}, limit {last}, delta {step}")
-    count = max(0, -int(-(last - first) // step))
-    check_room(call.xp, [count], 8)
-    if dtype.kind in "iu":
-        return (first + step * call.xp.arange(count)).astype(dtype)
-    return _running(call.xp, start, delta, count, dtype)
-
-
-def _running(xp: Any, start: Any, delta: Any, count: int, dtype: Any) -> Any:
-    """Return ``start``, ``start + delta`` …, each rounded before the next is added, as TensorFlow's loop does."""
-    terms = xp.full(count, delta.reshape(()), dtype)
-    terms[:1] = start.reshape(())
-    return xp.cumsum(terms, dtype=dtype) if dtype.kind == "f" and dtype.itemsize > 2 else xp.add.accumulate(terms)
-
-
-@kernel("tf:LinSpace")
-def lin_space(call: Call, start: Any, stop: Any, num: Any) -> Any:
-    """Return ``num`` numbers at equal distances, the ends included."""
-    count = int(num.reshape(()))
-    if count < 1:
-        raise KernelError(f"LinSpace makes at least one number. Received: {count}")
-    check_room(call.xp, [count], 8)
-    start, stop = start.reshape(()), stop.reshape(())
-    result = start + (stop - start) / max(count - 1, 1) * call.xp.arange(count, dtype=start.dtype)
-    if count > 1:
-        result[-1] = stop
-    return result
