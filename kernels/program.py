@@ -50,10 +50,17 @@ class Program:
             raise missing_kernels(planner.missing)
         self._inputs = {value.name: value for value in inputs_of(graph)}
         self._defaults = {name: array for name, value in self._inputs.items() if (array := planner.default(value)) is not None}
+        # Inputs that are computed unless they are fed: TensorFlow's, whose default may be any value.
+        self._computed = {
+            name
+            for name, value in self._inputs.items()
+            if value.producer.op_type == "PlaceholderWithDefault" and name not in self._defaults
+        }
+        self._optional = self._computed | self._defaults.keys()
         self._state: dict[str, Any] = {}
         # Inputs with a default are mostly weights: constants, until somebody feeds one.
         planner.frozen = False
-        self._open_plan = planner.plan(graph) if self._defaults else self._plan
+        self._open_plan = planner.plan(graph) if self._optional else self._plan
         self.output_names = tuple(graph.output_names or [value.name for value in graph.outputs])
 
     @property
@@ -87,7 +94,7 @@ class Program:
         inputs = self.check(feeds)
         if self.device != "cpu":
             inputs = [self._backend.xp.asarray(x) if isinstance(x, np.ndarray) and x.dtype.kind in "biufc" else x for x in inputs]
-        plan = self._plan if self._defaults.keys().isdisjoint(name.removesuffix(":0") for name in feeds) else self._open_plan
+        plan = self._plan if self._optional.isdisjoint(name.removesuffix(":0") for name in feeds) else self._open_plan
         try:
             with np.errstate(all="ignore"):
                 results = Run(self._backend.xp, on_value, on_node, self._state).graph(plan, inputs)
@@ -120,6 +127,8 @@ class Program:
                 found.append(check_feed(feeds[name], value))
             elif name in self._defaults:
                 found.append(self._defaults[name])
+            elif name in self._computed and self._optional.isdisjoint(feeds):
+                found.append(None)
             else:
                 raise KernelError(f"Input {name!r} ({value.dtype}{value.shape}) of graph {self.graph.name!r} has no feed.")
         return found

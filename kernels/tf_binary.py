@@ -83,7 +83,11 @@ def _div(call: Call, a: Any, b: Any) -> Any:
 @kernel("tf:FloorDiv")
 def _floor_div(call: Call, a: Any, b: Any) -> Any:
     a, b = checked(call, a, _divisor(call, b))
-    return call.xp.floor_divide(a, b) if a.dtype.kind in "iu" else call.xp.floor(a / b)
+    xp = call.xp
+    if a.dtype.kind in "iu":
+        return xp.floor_divide(a, b)
+    quotient = a / b
+    return xp.floor(xp.where(xp.abs(quotient) < xp.finfo(a.dtype).tiny, 0 * quotient, quotient))  # TensorFlow flushes subnormals
 
 
 @kernel("tf:Mod", "tf:TruncateMod")
@@ -172,8 +176,3 @@ def _select(call: Call, condition: Any, a: Any, b: Any) -> Any:
 @kernel("tf:SelectV2", moves=True)
 def _select_v2(call: Call, condition: Any, a: Any, b: Any) -> Any:
     return call.xp.where(*checked(call, condition, a, b))
-
-
-@kernel("tf:Where")
-def _where(call: Call, x: Any) -> Any:
-    return call.xp.argwhere(x)
