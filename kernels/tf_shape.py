@@ -1,5 +1,6 @@
 """TensorFlow: ops that read, make or change shapes."""
 
+import math
 from typing import Any
 
 from ..graph.errors import KernelError
@@ -165,3 +166,32 @@ def tile_grad(call: Call, x: Any, multiples: Any) -> Any:
     """Add up what :func:`tile` repeated."""
     sizes = [n for count, size in zip(ints(multiples), x.shape, strict=True) for n in (count, size // max(count, 1))]
     return x.reshape(sizes).sum(axis=tuple(range(0, 2 * x.ndim, 2)), dtype=x.dtype)
+
+
+@kernel("tf:Range", moves=True)
+def range_(call: Call, start: Any, limit: Any, delta: Any) -> Any:
+    """Return the numbers from ``start`` up (or down) to ``limit``, which is left out; each is rounded as it is made."""
+    first, last, step = (operand.reshape(()).astype(_wide(operand)).item() for operand in (start, limit, delta))
+    if not step or (last - first) * step < 0 or not math.isfinite((last - first) / step):
+        raise KernelError(f"Range goes in steps that lead from its start to its limit. Received: {first}, {last}, {step}")
+    count = -((first - last) // step) if isinstance(first, int) else math.ceil(abs((last - first) / step))
+    check_room(call.xp, [count], 8)
+    return start.reshape(()) + call.xp.arange(count).astype(start.dtype) * delta.reshape(())
+
+
+def _wide(x: Any) -> str:
+    return "int64" if x.dtype.kind in "iu" else "float64"
+
+
+@kernel("tf:LinSpace")
+def lin_space(call: Call, start: Any, stop: Any, num: Any) -> Any:
+    """Return ``num`` numbers at equal distances, the ends included."""
+    count = int(num.reshape(()))
+    if count < 1:
+        raise KernelError(f"LinSpace makes at least one number. Received: {count}")
+    check_room(call.xp, [count], 8)
+    start, stop = start.reshape(()), stop.reshape(())
+    result = start + (stop - start) / start.dtype.type(max(count - 1, 1)) * call.xp.arange(count, dtype=start.dtype)
+    if count > 1:
+        result[-1] = stop
+    return result
