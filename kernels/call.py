@@ -8,6 +8,7 @@ from ..graph.errors import KernelError
 from ..graph.graph import Graph, Node
 from ..graph.schema import REQUIRED
 from ..graph.types import Placeholder, Tensor
+from .handle import Handle
 
 if TYPE_CHECKING:
     from .plan import Step
@@ -46,8 +47,8 @@ class Call:
         return default if value is None else value
 
     @property
-    def state(self) -> dict[str, Any]:
-        """What outlives a run: the variables of a TensorFlow graph, by name."""
+    def state(self) -> dict[Handle, Any]:
+        """What outlives a run: what the variables of a TensorFlow graph hold."""
         return self._run.state
 
     def dtype(self, variable: str) -> DType:

@@ -34,6 +34,7 @@ class Step:
         attributes: Attributes as kernels read them.
         opset: Version of the op's domain.
         operands: Register of each operand, -1 where omitted.
+        reads: Positions of operands that are references to variables, where the node wants what these hold.
         results: Register of each result, -1 where nobody uses it.
         dead: Registers that are read here for the last time.
         gates: Registers of nodes that this one waits for and that may be in a branch not taken.
@@ -60,6 +61,7 @@ class Step:
         "node",
         "operand_dtypes",
         "operands",
+        "reads",
         "opset",
         "results",
         "stays_wide",
@@ -74,6 +76,7 @@ class Step:
         self.attributes = readable_attributes(node, given)
         self.opset = node.graph.opsets.get(node.domain, 1)
         self.operands: list[int] = []
+        self.reads: list[int] = []
         self.results: list[int] = []
         self.dead: list[int] = []
         self.gates: list[int] = []
@@ -231,6 +234,7 @@ class Planner:
                 continue
             step = self._step(node, given)
             step.operands = [-1 if value is None else registers[value] for value in node.inputs]
+            step.reads = _reads(node)
             if plan.branches:
                 step.gates = [marks[source] for source in node.controls if source in marks]
                 if node in waited:
@@ -254,6 +258,7 @@ class Planner:
         step = Step(loop.enters[0], given)
         entering = [value for enter in loop.enters for value in enter.inputs[:1] if value is not None]
         step.operands = [registers[value] for value in entering]
+        step.reads = [i for i, enter in enumerate(loop.enters) if _reads(enter)]
         step.operand_dtypes = [value.dtype for value in entering]
         number = {enter.outputs[0]: i for i, enter in enumerate(loop.enters)}
         starts = [next(number[v] for v in merge.inputs if v in number) for merge in loop.merges]
@@ -392,6 +397,27 @@ def needed(graph: Graph) -> list[Node]:
     return [node for node in order if node in wanted]
 
 
+def _reads(node: Node) -> list[int]:
+    """Return the operands of a node that are references, where it wants values."""
+    if node.domain != "tf":
+        return []
+    found = [i for i, value in enumerate(node.inputs) if value is not None and is_reference(value)]
+    if not found or node.schema is None:
+        return found
+    taken = node.schema.split_inputs(node.signature)
+    kept = {i for formal in node.schema.inputs if formal.is_ref for i in taken[formal.name]}
+    return [i for i in found if i not in kept]
+
+
+def is_reference(value: Value) -> bool:
+    """Whether a value is a reference to a variable of a TensorFlow graph."""
+    schema = value.producer.schema
+    if schema is None or schema.domain != "tf" or not any(formal.is_ref for formal in schema.outputs):
+        return False
+    places = schema.split_outputs(value.producer.signature)
+    return any(formal.is_ref and value.index in places[formal.name] for formal in schema.outputs)
+
+
 def _key(value: Any) -> Any:
     """Return what tells attributes apart; objects that are no plain data count as themselves."""
     if isinstance(value, list):
@@ -411,6 +437,7 @@ def _keep_wide(plan: Plan) -> None:
             and not step.kernel.moves
             and not step.bodies
             and step.dtypes == [_FLOAT16]
+            and not any(map(is_reference, step.node.outputs))
             and step.results[0] not in narrow
         )
 

@@ -7,7 +7,8 @@ from ..graph.errors import KernelError, did_you_mean
 from ..graph.graph import Graph, Node, Value
 from .backend import get_backend
 from .feeds import check_feed
-from .plan import Planner, inputs_of, missing_kernels
+from .handle import Handle, held
+from .plan import Planner, inputs_of, is_reference, missing_kernels
 from .run import DEAD, Run
 
 
@@ -57,7 +58,7 @@ class Program:
             if value.producer.op_type == "PlaceholderWithDefault" and name not in self._defaults
         }
         self._optional = self._computed | self._defaults.keys()
-        self._state: dict[str, Any] = {}
+        self._state: dict[Handle, Any] = {}
         # Inputs with a default are mostly weights: constants, until somebody feeds one.
         planner.frozen = False
         self._open_plan = planner.plan(graph) if self._optional else self._plan
@@ -100,7 +101,9 @@ class Program:
                 results = Run(self._backend.xp, on_value, on_node, self._state).graph(plan, inputs)
         except RecursionError:
             raise _too_deep(self.graph) from None
-        for name, result in zip(self.output_names, results, strict=True):
+        for i, (name, result) in enumerate(zip(self.output_names, results, strict=True)):
+            if result.__class__ is Handle and is_reference(self.graph.outputs[i]):
+                results[i] = held(self._state, result)
             if result is DEAD:
                 raise KernelError(f"Output {name!r} of graph {self.graph.name!r} is in a branch that this run does not take.")
         return dict(zip(self.output_names, results, strict=True))
@@ -122,12 +125,14 @@ class Program:
                     f"{did_you_mean(str(name), self._inputs)}"
                 )
         found = []
-        for name, value in self._inputs.items():
+        for (name, value), register in zip(self._inputs.items(), self._open_plan.inputs, strict=True):
             if name in feeds:
                 found.append(check_feed(feeds[name], value))
             elif name in self._defaults:
                 found.append(self._defaults[name])
             elif name in self._computed and self._optional.isdisjoint(feeds):
+                found.append(None)
+            elif register < 0 and not self.graph.opsets:  # a Placeholder that no result depends on
                 found.append(None)
             else:
                 raise KernelError(f"Input {name!r} ({value.dtype}{value.shape}) of graph {self.graph.name!r} has no feed.")

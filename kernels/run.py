@@ -10,6 +10,7 @@ from ..graph.errors import AmpgraphError, KernelError
 from ..graph.graph import Node, Value
 from ..graph.rounding import round_on_grid
 from .call import Call
+from .handle import Handle, held
 
 if TYPE_CHECKING:
     from .plan import LoopPlan, Plan, Step
@@ -29,7 +30,7 @@ class Run:
         xp: The array module.
         on_value: Called with every value that is computed, and its array.
         on_node: Called with every node that ran and the seconds it took.
-        state: What outlives the run: variables of TensorFlow graphs, by name.
+        state: What outlives the run: what the variables of TensorFlow graphs hold.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class Run:
         xp: Any,
         on_value: Callable[[Value, Any], None] | None = None,
         on_node: Callable[[Node, float], None] | None = None,
-        state: dict[str, Any] | None = None,
+        state: dict[Handle, Any] | None = None,
     ) -> None:
         self.xp = xp
         self.state = {} if state is None else state
@@ -59,6 +60,9 @@ class Run:
                 env[register] = None
             start = time.perf_counter() if self.on_node is not None else 0.0
             try:
+                for i in step.reads:
+                    if operands[i].__class__ is Handle:
+                        operands[i] = held(self.state, operands[i])
                 if plan.branches and self._is_dead(step, operands, env):
                     results: Sequence[Any] = [DEAD] * len(step.results)
                 elif step.loop is not None:
@@ -207,7 +211,7 @@ def as_declared(value: Any, dtype: DType | None) -> Any:
     """Return a result as an array of the declared dtype, rounded once."""
     if value.__class__ is list:
         return [as_declared(item, dtype) for item in value]
-    if dtype is None or value is None or dtype.kind in ("string", "handle") or value is DEAD:
+    if dtype is None or value is None or dtype.kind in ("string", "handle") or value is DEAD or value.__class__ is Handle:
         return value
     if not hasattr(value, "ndim") or not hasattr(value, "base"):
         import numpy as np

@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .call import Call
+from .handle import Handle
 from .registry import kernel
-from .tf_gather import check_indices
-from .tf_variables import Handle, declared, same, store, stored
 from .run import widened
+from .tf_gather import check_indices
+from .tf_variables import declared, same, store, stored
 
 _Step = Callable[..., Mapping[str, Any]]
 

@@ -1,11 +1,11 @@
 """TensorFlow: variables. A handle names one; what it holds outlives the run."""
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..graph.dtypes import DType, dtype_of_array
 from ..graph.errors import KernelError
 from .call import Call
+from .handle import Handle, held
 from .registry import kernel
 from .room import check_room
 from .run import as_declared, widened
@@ -14,28 +14,9 @@ from .tf_scatter import kind_of, write, write_nd
 from .tf_slice import strided_index
 
 
-class Handle(NamedTuple):
-    """What names a variable.
-
-    Attributes:
-        name: Its name.
-        container: Where names are counted, mostly "".
-    """
-
-    name: str
-    container: str = ""
-
-
 def stored(call: Call, handle: Handle) -> Any:
-    """Return what a variable holds.
-
-    Raises:
-        KernelError: If nothing was assigned to it.
-    """
-    found = call.state.get(handle)
-    if found is None:
-        raise KernelError(f"Variable {handle.name!r} holds nothing: it must be assigned before it is read.")
-    return found
+    """Return what a variable holds."""
+    return held(call.state, handle)
 
 
 def store(call: Call, handle: Handle, value: Any, dtype: DType | None = None) -> None:
@@ -185,6 +166,15 @@ def strided_slice_assign(call: Call, handle: Handle, begin: Any, end: Any, strid
     return same(call, handle)
 
 
-def read_slots(call: Call, handles: Sequence[Handle]) -> list[Any]:
-    """Return what variables hold, in the dtype that kernels compute in."""
-    return [widened(stored(call, handle)) for handle in handles]
+@kernel("tf:TemporaryVariable", moves=True)
+def temporary(call: Call) -> Handle:
+    """Name a variable that this node makes."""
+    return Handle(call.attr("var_name", "") or call.node.name, "temporary")
+
+
+@kernel("tf:DestroyTemporaryVariable", moves=True)
+def destroy_temporary(call: Call, handle: Handle) -> Any:
+    """Return what a variable holds, and let it hold nothing."""
+    value = stored(call, handle)
+    del call.state[handle]
+    return value
