@@ -26,7 +26,14 @@ def _inplace(name: str) -> Callable[..., Any]:
     return lambda call, a, b: getattr(call.xp, name)(*checked(call, a, b), out=call.out)
 
 
-for _op, _name in {"Add": "add", "AddV2": "add", "Maximum": "maximum", "Minimum": "minimum", "Mul": "multiply", "Sub": "subtract"}.items():
+for _op, _name in {
+    "Add": "add",
+    "AddV2": "add",
+    "Maximum": "maximum",
+    "Minimum": "minimum",
+    "Mul": "multiply",
+    "Sub": "subtract",
+}.items():
     kernel(f"tf:{_op}", inplace=True)(_inplace(_name))
 
 for _op, _name in {

@@ -69,5 +69,7 @@ def _bitcast(call: Call, x: Any) -> Any:
     if old > new:
         return x.reshape(*x.shape, 1).view(wanted)
     if not x.ndim or x.shape[-1] * old != new:
-        raise KernelError(f"Bitcast: the last axis makes up one element of {wanted}. Received: shape {list(x.shape)} of {x.dtype}")
+        raise KernelError(
+            f"Bitcast: the last axis makes up one element of {wanted}. Received: shape {list(x.shape)} of {x.dtype}"
+        )
     return x.view(wanted).reshape(x.shape[:-1])

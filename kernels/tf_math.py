@@ -76,8 +76,8 @@ def _conjugate(y: Any) -> Any:
 
 
 # Gradients from the result y and the gradient dy of it.
-kernel("tf:TanhGrad")(lambda call, y, dy: dy * (1 - _conjugate(y) * _conjugate(y)))
-kernel("tf:SigmoidGrad")(lambda call, y, dy: dy * _conjugate(y) * (1 - _conjugate(y)))
+kernel("tf:TanhGrad")(lambda call, y, dy: dy * (1 - y * y))  # TensorFlow conjugates neither this y nor the next
+kernel("tf:SigmoidGrad")(lambda call, y, dy: dy * y * (1 - y))
 kernel("tf:InvGrad", "tf:ReciprocalGrad")(lambda call, y, dy: -dy * _conjugate(y) * _conjugate(y))
 kernel("tf:SqrtGrad")(lambda call, y, dy: dy * y.dtype.type(0.5) / _conjugate(y))
 
