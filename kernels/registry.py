@@ -24,7 +24,8 @@ _MODULES = (
     *("tf_activation", "tf_batchnorm", "tf_blocks", "tf_control", "tf_conv", "tf_conv_grad", "tf_image", "tf_pad"),
     *("tf_arrays", "tf_choose", "tf_gather", "tf_join", "tf_lists", "tf_optimizers"),
     *("tf_scatter", "tf_shape", "tf_slice", "tf_variables"),
-    *("tf_binary", "tf_cast", "tf_einsum", "tf_linalg", "tf_math", "tf_matmul", "tf_random", "tf_reduce", "tf_segment", "tf_special"),
+    *("tf_binary", "tf_cast", "tf_einsum", "tf_fourier", "tf_linalg", "tf_math", "tf_matmul", "tf_random", "tf_reduce"),
+    *("tf_segment", "tf_special"),
     *("tf_pool", "tf_pool_grad", "tf_rnn", "tf_softmax"),
 )
 

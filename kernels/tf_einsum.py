@@ -70,7 +70,9 @@ def _pair(xp: Any, a: Any, term_a: str, b: Any, term_b: str, result: str) -> Any
     rows = [c for c in term_a if c not in term_b]
     columns = [c for c in term_b if c not in term_a]
     if any(c not in result for c in rows + columns):
-        raise KernelError(f"Einsum: axes of size 1 are stretched only if they stay. Received: {term_a!r}, {term_b!r} and {result!r}")
+        raise KernelError(
+            f"Einsum: axes of size 1 are stretched only if they stay. Received: {term_a!r}, {term_b!r} and {result!r}"
+        )
 
     def grouped(x: Any, term: str, *groups: list[str]) -> Any:
         x = x.transpose([term.index(c) for group in groups for c in group])

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..graph.errors import KernelError
 from .call import Call
+from .handle import Handle
 from .registry import kernel
 from .room import check_room
 from .shape import ints
@@ -99,9 +100,9 @@ def stateful(call: Call, count: int) -> Stream:
         import secrets
 
         seeds = [secrets.randbits(64), secrets.randbits(64)]
-    name = f"random numbers of {call.node.name}"
-    used = call.state.get(name, 0)
-    call.state[name] = used + count * _RESERVED
+    place = Handle(call.node.name, "random numbers")
+    used = call.state.get(place, 0)
+    call.state[place] = used + count * _RESERVED
     return Stream(call.xp, (seeds[0] & 0xFFFFFFFF, seeds[0] >> 32), (seeds[1] << 64) + used)
 
 
@@ -195,18 +196,15 @@ _register("TruncatedNormal", "StatelessTruncatedNormal", "TruncatedNormal")
 
 def _integers(call: Call, stream: Stream, sizes: list[int], low: Any, high: Any) -> Any:
     """Return integers: a random word, or two, modulo the size of the range."""
-    xp, count = call.xp, prod(sizes)
-    words = stream.doubles(count) if low is None and _bits(call) == 64 or low is not None and low.itemsize == 8 else stream.words(count)
+    dtype, count = call.dtypes[0], prod(sizes)
+    assert dtype is not None
+    words = stream.doubles(count) if dtype.bits == 64 else stream.words(count)
     if low is None:
-        return words.view(call.dtypes[0].numpy if call.dtypes[0] else words.dtype).reshape(sizes)
+        return words.view(dtype.numpy).reshape(sizes)
     if int(low) >= int(high):
         raise KernelError(f"{call.node.op_type}: minval is less than maxval. Received: {int(low)} and {int(high)}")
     span = words.dtype.type(int(high) - int(low))
     return (words % span).view(low.dtype).reshape(sizes) + low.reshape(())
-
-
-def _bits(call: Call) -> int:
-    return call.dtypes[0].bits if call.dtypes[0] is not None else 32
 
 
 @kernel("tf:StatelessRandomUniformInt")

@@ -93,8 +93,10 @@ def _segment_mean(call: Call, data: Any, segments: Any) -> Any:
 
 
 def _chosen(call: Call, data: Any, indices: Any) -> Any:
-    if indices.size and not (0 <= int(indices.min()) and int(indices.max()) < data.shape[0]):
-        raise KernelError(f"{call.node.op_type}: the data has no such row. Received: {int(indices.min())} to {int(indices.max())}")
+    if indices.size and (int(indices.min()) < 0 or int(indices.max()) >= data.shape[0]):
+        raise KernelError(
+            f"{call.node.op_type}: the data has no such row. Received: {int(indices.min())} to {int(indices.max())}"
+        )
     return data[indices]
 
 
