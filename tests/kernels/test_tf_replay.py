@@ -1,0 +1,54 @@
+"""Graphs that TensorFlow ran give the results that it recorded.
+
+``tests/data/exec/share.zip`` holds some of each kind, recorded with TensorFlow 2.21.0. ``AMPGRAPH_GOLDENS`` may name a folder
+with all of them.
+"""
+
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tools.replay_exec import REWRITTEN, failure, read_manifest
+
+SHARE = Path(__file__).parents[1] / "data" / "exec" / "share.zip"
+
+
+def _cases() -> list[dict[str, Any]]:
+    with zipfile.ZipFile(SHARE) as archive:
+        return [json.loads(line) for line in archive.read("manifest.jsonl").splitlines()]
+
+
+CASES = _cases()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("exec")
+    with zipfile.ZipFile(SHARE) as archive:
+        archive.extractall(path)
+    return path
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+def test_gives_what_tensorflow_recorded(case: dict[str, Any], folder: Path) -> None:
+    assert failure(folder, case) == ""
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("case", [case for case in CASES if case["kind"].startswith(REWRITTEN)], ids=lambda case: case["id"])
+def test_stays_near_it_when_rewritten(case: dict[str, Any], dtype: str, folder: Path) -> None:
+    assert failure(folder, case, dtype) == ""
+
+
+@pytest.mark.goldens
+@pytest.mark.parametrize("dtype", [None, "float16", "bfloat16"])
+def test_gives_what_tensorflow_recorded_everywhere(dtype: str | None) -> None:
+    root = Path(os.environ["AMPGRAPH_GOLDENS"])
+    root = root / "exec" if (root / "exec").is_dir() else root
+    cases = [case for case in read_manifest(root) if dtype is None or case["kind"].startswith(REWRITTEN)]
+    assert cases
+    assert {case["id"]: why for case in cases if (why := failure(root, case, dtype))} == {}
