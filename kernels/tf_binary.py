@@ -83,7 +83,7 @@ def _divisor(call: Call, b: Any) -> Any:
 @kernel("tf:Div", "tf:RealDiv", "tf:TruncateDiv")
 def _div(call: Call, a: Any, b: Any) -> Any:
     a, b = checked(call, a, _divisor(call, b))
-    quotient = divide(call.xp, a, b)
+    quotient = _flushed(call.xp, divide(call.xp, a, b))
     return call.xp.trunc(quotient) if call.node.op_type == "TruncateDiv" and a.dtype.kind == "f" else quotient
 
 
@@ -93,8 +93,14 @@ def _floor_div(call: Call, a: Any, b: Any) -> Any:
     xp = call.xp
     if a.dtype.kind in "iu":
         return xp.floor_divide(a, b)
-    quotient = a / b
-    return xp.floor(xp.where(xp.abs(quotient) < xp.finfo(a.dtype).tiny, 0 * quotient, quotient))  # TensorFlow flushes subnormals
+    return xp.floor(_flushed(xp, a / b))
+
+
+def _flushed(xp: Any, quotient: Any) -> Any:
+    """Return quotients with 0 for those below the normal numbers, as TensorFlow has it: 1 divided by a huge loss scale is 0."""
+    if quotient.dtype.kind != "f":
+        return quotient
+    return xp.where(xp.abs(quotient) < xp.finfo(quotient.dtype).tiny, 0 * quotient, quotient)
 
 
 @kernel("tf:Mod", "tf:TruncateMod")

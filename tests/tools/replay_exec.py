@@ -1,8 +1,8 @@
 """Run recorded TensorFlow graphs with ampgraph and compare their results: ``python tests/tools/replay_exec.py FOLDER``.
 
 The folder holds ``manifest.jsonl``, a line for each case, and the graphs and arrays (``.npz``) that it names. With
-``--rewrite`` it is the graphs' mixed precision forms that run, held to bounds for low precision: an output may differ by so
-much of its largest magnitude, must be finite where it was, and integers are equal.
+``--rewrite`` it is the graphs' mixed precision forms that run, held to bounds for low precision: an output's error, its
+root mean square, may be so much of its largest magnitude; it must be finite where it was, and integers are equal.
 """
 
 import argparse
@@ -80,7 +80,7 @@ def distance(got: Any, wanted: Any, bound: float) -> str:
     if not np.isfinite(a[finite]).all():
         return f"{int((~np.isfinite(a[finite])).sum())} elements are no longer finite"
     largest = float(np.abs(r[finite]).max(initial=0))
-    error = float(np.abs(a[finite] - r[finite]).max(initial=0))
+    error = float(np.linalg.norm(a[finite] - r[finite]) / max(np.sqrt(finite.sum()), 1))
     return f"its error is {error / largest if largest else error:.3g} of its largest magnitude" if error > bound * largest else ""
 
 
