@@ -130,10 +130,8 @@ class Program:
                 found.append(check_feed(feeds[name], value))
             elif name in self._defaults:
                 found.append(self._defaults[name])
-            elif name in self._computed and self._optional.isdisjoint(feeds):
-                found.append(None)
-            elif register < 0 and not self.graph.opsets:  # a Placeholder that no result depends on
-                found.append(None)
+            elif (name in self._computed and self._optional.isdisjoint(feeds)) or (register < 0 and not self.graph.opsets):
+                found.append(None)  # it is computed, or a Placeholder that no result depends on
             else:
                 raise KernelError(f"Input {name!r} ({value.dtype}{value.shape}) of graph {self.graph.name!r} has no feed.")
         return found

@@ -21,12 +21,11 @@ _MODULES = (
     *("contrib", "block_quantized", "crop", "experts", "fused", "group_query_attention", "linear_attention", "packing"),
     *("position_bias", "qlinear", "qmatmul", "rotary", "runtime_attention"),
     # TensorFlow
-    *("tf_activation", "tf_batchnorm", "tf_blocks", "tf_control", "tf_conv", "tf_conv_grad", "tf_image", "tf_pad"),
-    *("tf_arrays", "tf_choose", "tf_gather", "tf_join", "tf_lists", "tf_optimizers"),
-    *("tf_scatter", "tf_shape", "tf_slice", "tf_variables"),
-    *("tf_binary", "tf_cast", "tf_einsum", "tf_fourier", "tf_linalg", "tf_math", "tf_matmul", "tf_random", "tf_reduce"),
-    *("tf_segment", "tf_special"),
-    *("tf_pool", "tf_pool_grad", "tf_rnn", "tf_softmax"),
+    *("tf_activation", "tf_arrays", "tf_batchnorm", "tf_binary", "tf_blocks", "tf_cast", "tf_choose", "tf_control"),
+    *("tf_conv", "tf_conv_grad", "tf_einsum", "tf_fourier", "tf_gather", "tf_image", "tf_join", "tf_linalg", "tf_lists"),
+    *("tf_math", "tf_matmul", "tf_optimizers", "tf_optional", "tf_pad", "tf_pool", "tf_pool_grad", "tf_random"),
+    *("tf_reduce", "tf_rnn", "tf_scatter", "tf_segment", "tf_shape", "tf_slice", "tf_softmax", "tf_special"),
+    *("tf_variables",),
 )
 
 

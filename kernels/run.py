@@ -61,8 +61,9 @@ class Run:
             start = time.perf_counter() if self.on_node is not None else 0.0
             try:
                 for i in step.reads:
-                    if operands[i].__class__ is Handle:
-                        operands[i] = held(self.state, operands[i])
+                    operand = operands[i]
+                    if isinstance(operand, Handle):
+                        operands[i] = held(self.state, operand)
                 if plan.branches and self._is_dead(step, operands, env):
                     results: Sequence[Any] = [DEAD] * len(step.results)
                 elif step.loop is not None:
@@ -82,7 +83,7 @@ class Run:
             for register, result in zip(step.results, results, strict=False):
                 if register >= 0:
                     env[register] = result
-            operands = results = None  # type: ignore[assignment]  # nothing outlives its last use
+            operands = results = operand = None  # type: ignore[assignment]  # nothing outlives its last use
         return [env[register] for register in plan.outputs]
 
     @staticmethod

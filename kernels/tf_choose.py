@@ -76,7 +76,7 @@ def unique(call: Call, x: Any) -> tuple[Any, ...]:
 def unique_v2(call: Call, x: Any, axis: Any) -> tuple[Any, ...]:
     """Do as :func:`unique` with the slices along an axis; without one, ``x`` is a vector."""
     axes = ints(axis)
-    if len(axes) > 1 or not axes and x.ndim != 1:
+    if len(axes) > 1 or (not axes and x.ndim != 1):
         raise KernelError(f"{call.node.op_type} takes a vector, or one axis. Received: shape {list(x.shape)}, axis {axes}")
     return _distinct(call, x, axis_of(call, axes[0], x.ndim) if axes else 0)
 

@@ -1,9 +1,9 @@
-"""TensorFlow: lists of tensors, as functional loops carry them, and optionals."""
+"""TensorFlow: lists of tensors, as functional loops carry them."""
 
 import itertools
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..graph.dtypes import dtype_of_array
 from ..graph.errors import KernelError
@@ -204,7 +204,9 @@ def scatter_into(call: Call, items: TensorList, tensor: Any, indices: Any) -> Te
     """Set some items to the slices along the first axis."""
     places = ints(indices)
     if len(places) != tensor.shape[0] or min(places, default=0) < 0:
-        raise KernelError(f"{call.node.op_type}: {tensor.shape[0]} slices take as many indices, none negative. Received: {places}")
+        raise KernelError(
+            f"{call.node.op_type}: {tensor.shape[0]} slices take as many indices, none negative. Received: {places}"
+        )
     held = list(items.items)
     check_room(call.xp, [max(places, default=0)], 8)
     held += [None] * (1 + max(places, default=-1) - len(held))
@@ -263,39 +265,3 @@ def concat_lists(call: Call, a: Any, b: Any) -> Any:
     for i, (one, other) in enumerate(zip(a.ravel().tolist(), b.ravel().tolist(), strict=True)):
         out[i] = one.having([*one.items, *other.items])
     return out.reshape(a.shape)
-
-
-class Perhaps(NamedTuple):
-    """What an optional holds.
-
-    Attributes:
-        values: The tensors, or None if it holds nothing.
-    """
-
-    values: tuple[Any, ...] | None
-
-
-@kernel("tf:OptionalFromValue", moves=True)
-def optional_of(call: Call, *values: Any) -> Perhaps:
-    """Return an optional that holds tensors."""
-    return Perhaps(values)
-
-
-@kernel("tf:OptionalNone", moves=True)
-def optional_none(call: Call) -> Perhaps:
-    """Return an optional that holds nothing."""
-    return Perhaps(None)
-
-
-@kernel("tf:OptionalHasValue", moves=True)
-def optional_has_value(call: Call, optional: Perhaps) -> Any:
-    """Whether an optional holds something."""
-    return call.xp.asarray(optional.values is not None)
-
-
-@kernel("tf:OptionalGetValue", moves=True)
-def optional_value(call: Call, optional: Perhaps) -> tuple[Any, ...]:
-    """Return what an optional holds."""
-    if optional.values is None:
-        raise KernelError("OptionalGetValue: the optional holds nothing.")
-    return optional.values

@@ -181,7 +181,17 @@ def _moments(xp: Any, m: Any, v: Any, beta1: Any, beta2: Any, grad: Any) -> tupl
 
 @optimizer("Adam")
 def adam(
-    call: Call, var: Any, m: Any, v: Any, beta1_power: Any, beta2_power: Any, lr: Any, beta1: Any, beta2: Any, epsilon: Any, grad: Any
+    call: Call,
+    var: Any,
+    m: Any,
+    v: Any,
+    beta1_power: Any,
+    beta2_power: Any,
+    lr: Any,
+    beta1: Any,
+    beta2: Any,
+    epsilon: Any,
+    grad: Any,
 ) -> Mapping[str, Any]:
     """Divide the running mean of gradients by the root of the running mean of their squares."""
     xp = call.xp
@@ -225,18 +235,14 @@ def ada_max(
 
 
 @optimizer("AddSign")
-def add_sign(
-    call: Call, var: Any, m: Any, lr: Any, alpha: Any, sign_decay: Any, beta: Any, grad: Any
-) -> Mapping[str, Any]:
+def add_sign(call: Call, var: Any, m: Any, lr: Any, alpha: Any, sign_decay: Any, beta: Any, grad: Any) -> Mapping[str, Any]:
     """Go further where gradient and mean have one sign."""
     m = beta * m + (1 - beta) * grad
     return {"m": m, "var": var - lr * (alpha + sign_decay * call.xp.sign(grad) * call.xp.sign(m)) * grad}
 
 
 @optimizer("PowerSign")
-def power_sign(
-    call: Call, var: Any, m: Any, lr: Any, logbase: Any, sign_decay: Any, beta: Any, grad: Any
-) -> Mapping[str, Any]:
+def power_sign(call: Call, var: Any, m: Any, lr: Any, logbase: Any, sign_decay: Any, beta: Any, grad: Any) -> Mapping[str, Any]:
     """Go further, by a factor, where gradient and mean have one sign."""
     m = beta * m + (1 - beta) * grad
     factor = call.xp.exp(logbase * sign_decay * call.xp.sign(grad) * call.xp.sign(m))

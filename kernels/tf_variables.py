@@ -135,7 +135,11 @@ def resource_gather_nd(call: Call, handle: Handle, indices: Any) -> Any:
 
 
 @kernel(
-    *(f"tf:{prefix}Scatter{kind}" for prefix in ("Resource", "") for kind in ("Update", "Add", "Sub", "Mul", "Div", "Max", "Min")),
+    *(
+        f"tf:{prefix}Scatter{kind}"
+        for prefix in ("Resource", "")
+        for kind in ("Update", "Add", "Sub", "Mul", "Div", "Max", "Min")
+    ),
 )
 def scatter(call: Call, handle: Handle, indices: Any, updates: Any) -> Any:
     """Update slices of a variable along its first axis."""
