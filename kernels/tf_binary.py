@@ -9,6 +9,7 @@ from .binary import divide
 from .call import Call
 from .registry import kernel
 from .room import check_broadcast
+from .run import as_declared, widened
 
 
 def checked(call: Call, *operands: Any) -> tuple[Any, ...]:
@@ -70,7 +71,7 @@ kernel("tf:NotEqual")(_equality("not_equal"))
 
 @kernel("tf:ApproximateEqual")
 def _approximate_equal(call: Call, a: Any, b: Any) -> Any:
-    return call.xp.abs(a - b) < call.xp.asarray(call.attr("tolerance")).astype(a.dtype)
+    return call.xp.abs(a - b) <= call.xp.asarray(call.attr("tolerance")).astype(a.dtype)
 
 
 def _divisor(call: Call, b: Any) -> Any:
@@ -93,7 +94,8 @@ def _floor_div(call: Call, a: Any, b: Any) -> Any:
     xp = call.xp
     if a.dtype.kind in "iu":
         return xp.floor_divide(a, b)
-    return xp.floor(_flushed(xp, a / b))
+    quotient = as_declared(_flushed(xp, a / b), call.dtypes[0])  # TensorFlow rounds it before it takes the floor
+    return xp.floor(widened(quotient))
 
 
 def _flushed(xp: Any, quotient: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..graph.dtypes import DType, cast_array, dtype_of_array
+from ..graph.dtypes import DTYPES, DType, cast_array, dtype_of_array
 from ..graph.errors import KernelError
 from .call import Call
 from .registry import kernel
@@ -35,14 +35,16 @@ def _cast(call: Call, x: Any) -> Any:
     source = dtype_of_array(x.dtype)
     if call.attr("Truncate", False):
         x = _truncated(x, source, wanted)
-    if source.kind == "float" and wanted.kind in ("int", "uint"):
-        return _to_integer(x, wanted)
+    if source.name == "bfloat16" and wanted.kind in ("int", "uint") and wanted.bits in (8, 16):
+        x = _held(x, wanted)
     if source.kind == "bool" and wanted.numpy.kind == "V":
         x = x.astype("float32" if wanted.kind == "float" else "int8")
     return cast_array(x, wanted)
 
 
 def _truncated(x: Any, source: DType, wanted: DType) -> Any:
+    if source.name == "float16" and wanted.name == "bfloat16":
+        x, source = cast_array(x, DTYPES["float32"]), DTYPES["float32"]  # where its subnormals have all their bits
     surplus = _FRACTION.get(source.name, 0) - _FRACTION.get(wanted.name, 64)
     if surplus <= 0:
         return x
@@ -50,12 +52,16 @@ def _truncated(x: Any, source: DType, wanted: DType) -> Any:
 
     bits = np.ascontiguousarray(x).view(f"u{x.dtype.itemsize}")
     mask = bits.dtype.type((1 << source.bits) - (1 << surplus))
-    return (bits & mask).view(x.dtype).reshape(x.shape)
+    cut = (bits & mask).view(x.dtype).reshape(x.shape)
+    return np.where(np.isnan(x), x, cut)
 
 
-def _to_integer(x: Any, wanted: DType) -> Any:
-    """Drop the fraction."""
-    return cast_array(x, wanted)
+def _held(x: Any, wanted: DType) -> Any:
+    """Return bfloat16 numbers as TensorFlow makes integers of 8 and 16 bits of them: by way of int32, whose range they are cut to."""
+    import numpy as np
+
+    wide, limits = x.astype(np.float32), np.iinfo(wanted.numpy)
+    return np.clip(np.where(np.abs(wide) < 2.0**31, wide, -(2.0**31)), limits.min, limits.max)
 
 
 @kernel("tf:Bitcast", moves=True)

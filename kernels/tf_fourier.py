@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from ..graph.errors import KernelError
 from .call import Call
 from .registry import kernel
 from .shape import ints
@@ -11,6 +12,10 @@ from .shape import ints
 def _transform(name: str, rank: int) -> Callable[..., Any]:
     def compute(call: Call, x: Any, length: Any = None) -> Any:
         sizes = None if length is None else ints(length)
+        if sizes is not None and name == "rfftn" and any(a < b for a, b in zip(x.shape[-rank:], sizes, strict=True)):
+            raise KernelError(
+                f"{call.node.op_type}: an operand of shape {list(x.shape)} is shorter than fft_length. Received: {sizes}"
+            )
         return getattr(call.xp.fft, name)(x, sizes, axes=list(range(-rank, 0)))
 
     return compute

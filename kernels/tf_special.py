@@ -131,4 +131,4 @@ def digamma(xp: Any, x: Any) -> Any:
     result = xp.where(x > 0, above, above - xp.pi / xp.tan(xp.pi * (x - xp.rint(x))))
     result = xp.where(x == xp.inf, xp.inf, result)
     result = xp.where((x < 0) & (x == xp.floor(x)), xp.nan, result)
-    return xp.where(x == 0, -xp.inf, result)
+    return xp.where(x == 0, xp.nan, result)  # as TensorFlow has it
