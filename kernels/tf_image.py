@@ -85,6 +85,8 @@ def area_taps(call: "Call", size: int, result: int) -> Taps:
     """Return what each result covers, weighted by how much it covers; beyond the end the last pixel stands for it."""
     xp = call.xp
     scale = _scale(call, size, result)
+    if not scale:  # a single pixel, corners aligned
+        return Taps(xp.zeros((result, 1), xp.int64), xp.ones((result, 1), xp.float32))
     begin = (xp.arange(result, dtype=xp.float32) * scale)[:, None]
     end = (xp.arange(1, result + 1, dtype=xp.float32) * scale)[:, None]
     first = xp.floor(begin).astype(xp.int64)

@@ -180,6 +180,5 @@ def average_pool_grad(call: "Call", shape: Any, dy: Any) -> Any:
     parts = pooled(dy, geo)
     _check(geo, parts, sizes[:2] if len(inner) < len(sizes) else (1, 1))
     parts = parts / window_counts(xp, inner, geo, dy.dtype)
-    rank = len(geo.kernel)
     columns = xp.broadcast_to(parts[(slice(None), slice(None), None)], (*parts.shape[:2], prod(geo.kernel), *geo.counts))
     return _result(call, fold(xp, columns, geo, inner), dy)
