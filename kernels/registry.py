@@ -25,7 +25,7 @@ _MODULES = (
     *("tf_conv", "tf_conv_grad", "tf_einsum", "tf_fourier", "tf_gather", "tf_image", "tf_join", "tf_linalg", "tf_lists"),
     *("tf_math", "tf_matmul", "tf_optimizers", "tf_optional", "tf_pad", "tf_pool", "tf_pool_grad", "tf_random"),
     *("tf_reduce", "tf_rnn", "tf_scatter", "tf_segment", "tf_shape", "tf_slice", "tf_softmax", "tf_special"),
-    *("tf_variables",),
+    *("tf_stack", "tf_variables"),
 )
 
 

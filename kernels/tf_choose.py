@@ -43,8 +43,7 @@ def in_top_k(call: Call, predictions: Any, targets: Any, k: Any = None) -> Any:
     classes = predictions.shape[1]
     good = (targets >= 0) & (targets < classes)
     chosen = xp.take_along_axis(predictions, xp.where(good, targets, 0)[:, None], axis=1)
-    finite = xp.isfinite(chosen[:, 0])
-    return good & finite & ((predictions > chosen).sum(axis=1) < count)
+    return good & xp.isfinite(predictions).all(axis=1) & ((predictions > chosen).sum(axis=1) < count)
 
 
 @kernel("tf:NthElement")

@@ -13,11 +13,21 @@ from .run import DEAD
 
 @kernel(
     *("tf:Identity", "tf:Snapshot", "tf:StopGradient", "tf:PreventGradient", "tf:LoopCond", "tf:PlaceholderWithDefault"),
-    *("tf:EnsureShape", "tf:RefIdentity", "tf:OptimizationBarrier"),
+    *("tf:RefIdentity", "tf:OptimizationBarrier", "tf:DeepCopy", "tf:GuaranteeConst", "tf:Copy", "tf:CopyHost"),
     moves=True,
 )
 def identity(call: Call, x: Any) -> Any:
     """Hand a value on."""
+    return x
+
+
+@kernel("tf:EnsureShape", moves=True)
+def ensure_shape(call: Call, x: Any) -> Any:
+    """Hand a value on whose shape is as the attribute says."""
+    dims = call.attr("shape").dims
+    fits = dims is None or len(dims) == x.ndim
+    if not fits or any(isinstance(dim, int) and dim != size for dim, size in zip(dims or (), x.shape, strict=False)):
+        raise KernelError(f"EnsureShape: the shape is {call.attr('shape')}. Received: {list(x.shape)}")
     return x
 
 

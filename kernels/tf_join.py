@@ -138,3 +138,14 @@ def one_hot(call: Call, indices: Any, depth: Any, on: Any, off: Any) -> Any:
     check_room(xp, [indices.size, count], max(on.itemsize, 1))
     ruler = xp.arange(count).reshape([-1 if i == axis else 1 for i in range(indices.ndim + 1)])
     return xp.where(xp.expand_dims(indices, axis) == ruler, on.reshape(()), off.reshape(()))
+
+
+@kernel("tf:InplaceUpdate", "tf:InplaceAdd", "tf:InplaceSub", moves=True)
+def inplace(call: Call, x: Any, rows: Any, values: Any) -> Any:
+    """Return a copy with rows replaced, or the values added to or taken from them."""
+    result, kind = x.copy(), call.node.op_type
+    if kind == "InplaceUpdate":
+        result[rows] = values
+    else:
+        (call.xp.add if kind == "InplaceAdd" else call.xp.subtract).at(result, rows, values)
+    return result

@@ -97,6 +97,8 @@ def broadcast_args(call: Call, one: Any, other: Any) -> Any:
 def broadcast_gradient_args(call: Call, one: Any, other: Any) -> tuple[Any, Any]:
     """Return the axes along which a gradient is summed for each of two shapes that were broadcast."""
     a, b = ints(one), ints(other)
+    if a == b:
+        return call.xp.zeros(0, one.dtype), call.xp.zeros(0, one.dtype)
     count = max(len(a), len(b))
     a, b = [1] * (count - len(a)) + a, [1] * (count - len(b)) + b
     call.xp.broadcast_shapes(tuple(a), tuple(b))
@@ -104,8 +106,6 @@ def broadcast_gradient_args(call: Call, one: Any, other: Any) -> tuple[Any, Any]
     both = [i for i in range(count) if a[i] == b[i] == 1]
     first = [i for i in range(count) if a[i] == 1 and (b[i] != 1 or i in both)]
     second = [i for i in range(count) if b[i] == 1 and (a[i] != 1 or i in both)]
-    if a == b:
-        first = second = []
     return call.xp.asarray(first, one.dtype), call.xp.asarray(second, one.dtype)
 
 
@@ -171,16 +171,16 @@ def tile_grad(call: Call, x: Any, multiples: Any) -> Any:
 @kernel("tf:Range", moves=True)
 def range_(call: Call, start: Any, limit: Any, delta: Any) -> Any:
     """Return the numbers from ``start`` up (or down) to ``limit``, which is left out; each is rounded as it is made."""
-    first, last, step = (operand.reshape(()).astype(_wide(operand)).item() for operand in (start, limit, delta))
-    if not step or (last - first) * step < 0 or not math.isfinite((last - first) / step):
+    start, limit, delta = (operand.reshape(()) for operand in (start, limit, delta))
+    first, last, step = (operand.astype("int64" if operand.dtype.kind in "iu" else "float64").item() for operand in (start, limit, delta))
+    if not step or (last - first) * step < 0:
         raise KernelError(f"Range goes in steps that lead from its start to its limit. Received: {first}, {last}, {step}")
-    count = -((first - last) // step) if isinstance(first, int) else math.ceil(abs((last - first) / step))
+    steps = -((first - last) // step) if isinstance(first, int) else float((limit - start) / delta)  # in the dtype's own precision
+    if not math.isfinite(steps):
+        raise KernelError(f"Range never reaches its limit. Received: {first}, {last}, {step}")
+    count = math.ceil(abs(steps))
     check_room(call.xp, [count], 8)
-    return start.reshape(()) + call.xp.arange(count).astype(start.dtype) * delta.reshape(())
-
-
-def _wide(x: Any) -> str:
-    return "int64" if x.dtype.kind in "iu" else "float64"
+    return start + call.xp.arange(count).astype(start.dtype) * delta
 
 
 @kernel("tf:LinSpace")
