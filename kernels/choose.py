@@ -100,7 +100,7 @@ def distinct(xp: Any, data: Any, axis: int, *, by_value: bool, equal_nan: bool =
         Where each occurs first, which of them every slice is, and how often each occurs.
     """
     keys = data
-    if data.dtype.kind == "V" or data.ndim > 1 and data.dtype.kind == "O":
+    if data.dtype.kind == "V" or (data.ndim > 1 and data.dtype.kind == "O"):
         # Rows of objects cannot be compared, rows of numbers can: texts are told apart by their rank.
         keys = data.astype(xp.float32) if data.dtype.kind == "V" else xp.unique(data, return_inverse=True)[1].reshape(data.shape)
     options = {"return_index": True, "return_inverse": True, "return_counts": True, "axis": axis, "equal_nan": equal_nan}

@@ -62,3 +62,8 @@ def merged(call: "Call", one: Dims, other: Dims) -> Dims:
     if len(one) != len(other) or any(a != b and a >= 0 and b >= 0 for a, b in zip(one, other, strict=True)):
         raise KernelError(f"{call.node.op_type}: shapes {list(one)} and {list(other)} contradict each other.")
     return tuple(b if a < 0 else a for a, b in zip(one, other, strict=True))
+
+
+def lone(x: Any) -> Any:
+    """Return the list that a scalar holds; another tensor as it is."""
+    return x.item() if x.dtype.kind == "O" and not x.ndim and isinstance(x.item(), TensorList) else x

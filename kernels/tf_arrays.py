@@ -54,7 +54,9 @@ class TensorArray:
             self.items[index] = item
         elif self.adds and before is not _GONE:
             if before.shape != item.shape:
-                raise KernelError(f"{call.node.op_type}: item {index} has shape {list(before.shape)}. Received: {list(item.shape)}")
+                raise KernelError(
+                    f"{call.node.op_type}: item {index} has shape {list(before.shape)}. Received: {list(item.shape)}"
+                )
             self.items[index] = as_declared(widened(before) + widened(item), declared(before))
         else:
             raise KernelError(f"{call.node.op_type}: item {index} was written before.")

@@ -32,6 +32,8 @@ def _largest(call: Call, x: Any, count: int) -> tuple[Any, Any]:
     if not x.ndim or not 0 <= count <= x.shape[-1]:
         raise KernelError(f"{call.node.op_type}: a last axis of shape {list(x.shape)} has not so many. Received: k={count}")
     keys = x.astype(xp.float32) if x.dtype.kind == "V" else x
+    if count == 1 and keys.dtype.kind == "f":  # the maximum passes over NaNs, which otherwise are the largest
+        keys = xp.where(xp.isnan(keys), -xp.inf, keys)
     order = (x.shape[-1] - 1 - xp.argsort(keys[..., ::-1], axis=-1, kind="stable"))[..., ::-1][..., :count]
     return xp.take_along_axis(x, order, axis=-1), _index(call, 1, order)
 

@@ -8,6 +8,7 @@ from .gather import axis_of
 from .registry import kernel
 from .room import check_room
 from .shape import ints
+from .tensor_list import lone
 
 
 @kernel("tf:ConcatV2", moves=True)
@@ -41,7 +42,7 @@ def unpack(call: Call, x: Any) -> tuple[Any, ...]:
     axis = axis_of(call, call.attr("axis", 0), x.ndim)
     if x.shape[axis] != call.results and call.attr("num") is not None and x.shape[axis] != call.attr("num"):
         raise KernelError(f"Unpack: axis {axis} of shape {list(x.shape)} has not as many slices. Received: {call.attr('num')}")
-    return tuple(x[(slice(None),) * axis + (i, ...)] for i in range(x.shape[axis]))
+    return tuple(lone(x[(slice(None),) * axis + (i, ...)]) for i in range(x.shape[axis]))
 
 
 @kernel("tf:Split", moves=True)

@@ -47,19 +47,18 @@ def write_nd(call: Call, x: Any, indices: Any, updates: Any, kind: str) -> Any:
     xp, depth = call.xp, indices.shape[-1]
     check_depth(call, x.ndim, depth)
     sizes = indices.shape[:-1] + x.shape[depth:]
-    if updates.shape != sizes and updates.ndim:
+    if updates.shape != sizes:
         raise KernelError(
             f"{call.node.op_type}: indices of shape {list(indices.shape)} into a tensor of shape {list(x.shape)} take updates "
             f"of shape {list(sizes)}. Received: {list(updates.shape)}"
         )
     if not depth:  # no coordinate: each update is one of the whole
         count = math.prod(indices.shape[:-1])
-        flat = xp.broadcast_to(updates, sizes).reshape(count, *x.shape)
-        return write(call, x[None].copy(), kind, (xp.zeros(count, int),), flat)[0]
+        return write(call, x[None].copy(), kind, (xp.zeros(count, int),), updates.reshape(count, *x.shape))[0]
     columns, fits = coordinates(call, x.shape, indices)
     if fits is not None:
         columns = [column[fits] for column in columns]
-        updates = xp.broadcast_to(updates, sizes)[fits]
+        updates = updates[fits]
     return write(call, x.copy(), kind, tuple(columns), updates)
 
 

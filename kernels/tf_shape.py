@@ -8,7 +8,6 @@ from .call import Call
 from .registry import kernel
 from .room import check_room
 from .shape import ints
-from .tensor_list import TensorList
 
 
 @kernel("tf:Shape", moves=True)
@@ -44,8 +43,9 @@ def _typed(call: Call, numbers: Any) -> Any:
 def reshape(call: Call, x: Any, shape: Any) -> Any:
     """Return the elements in another shape; one size may be -1."""
     wanted = ints(shape)
-    if -1 in wanted and 0 in wanted and x.size == 0:  # NumPy cannot divide by 0: TensorFlow makes the open size 0
-        wanted = [0 if number == -1 else number for number in wanted]
+    if 0 in wanted and wanted.count(-1) == 1 and not x.size:  # sizes of 0 do not count for the open one
+        left = math.prod(size for size in x.shape if size) // math.prod(size for size in wanted if size > 0)
+        wanted = [left if size == -1 else size for size in wanted]
     return x.reshape(wanted)
 
 
@@ -111,8 +111,8 @@ def broadcast_gradient_args(call: Call, one: Any, other: Any) -> tuple[Any, Any]
 
 @kernel("tf:ZerosLike", moves=True)
 def zeros_like(call: Call, x: Any) -> Any:
-    """Return zeros (empty texts) of the operand's shape; a list of them for a list."""
-    if isinstance(x, TensorList):
+    """Return zeros (empty texts) of the operand's shape; a list or an optional of them for one of these."""
+    if hasattr(x, "mapped"):
         return x.mapped(lambda item: _full_of(call.xp, item.shape, item.dtype, 0))
     return _full_of(call.xp, x.shape, x.dtype, 0)
 
@@ -172,10 +172,13 @@ def tile_grad(call: Call, x: Any, multiples: Any) -> Any:
 def range_(call: Call, start: Any, limit: Any, delta: Any) -> Any:
     """Return the numbers from ``start`` up (or down) to ``limit``, which is left out; each is rounded as it is made."""
     start, limit, delta = (operand.reshape(()) for operand in (start, limit, delta))
-    first, last, step = (operand.astype("int64" if operand.dtype.kind in "iu" else "float64").item() for operand in (start, limit, delta))
+    first, last, step = (
+        operand.astype("int64" if operand.dtype.kind in "iu" else "float64").item() for operand in (start, limit, delta)
+    )
     if not step or (last - first) * step < 0:
         raise KernelError(f"Range goes in steps that lead from its start to its limit. Received: {first}, {last}, {step}")
-    steps = -((first - last) // step) if isinstance(first, int) else float((limit - start) / delta)  # in the dtype's own precision
+    # In the precision of the dtype.
+    steps = -((first - last) // step) if isinstance(first, int) else float((limit - start) / delta)
     if not math.isfinite(steps):
         raise KernelError(f"Range never reaches its limit. Received: {first}, {last}, {step}")
     count = math.ceil(abs(steps))

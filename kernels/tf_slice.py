@@ -7,6 +7,7 @@ from .call import Call
 from .registry import kernel
 from .room import check_room
 from .shape import ints
+from .tensor_list import lone
 
 
 @kernel("tf:Slice", moves=True)
@@ -68,7 +69,7 @@ def strided_index(call: Call, shape: tuple[int, ...], begin: Any, end: Any, stri
 @kernel("tf:StridedSlice", moves=True)
 def strided_slice(call: Call, x: Any, begin: Any, end: Any, strides: Any) -> Any:
     """Return the part of a tensor that begins, ends, strides and masks say."""
-    return x[strided_index(call, x.shape, begin, end, strides)]
+    return lone(x[strided_index(call, x.shape, begin, end, strides)])
 
 
 @kernel("tf:StridedSliceGrad", moves=True)
