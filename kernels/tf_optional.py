@@ -1,21 +1,36 @@
 """TensorFlow: optionals; conditions that must hold, and messages."""
 
+import dataclasses
 import sys
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 from ..graph.errors import KernelError
 from .call import Call
 from .registry import kernel
 
 
-class Perhaps(NamedTuple):
-    """What an optional holds.
+@dataclasses.dataclass(frozen=True, eq=False)
+class Perhaps:
+    """An optional.
 
     Attributes:
-        values: The tensors, or None if it holds nothing.
+        values: The tensors that it holds, or None if it holds nothing.
     """
 
     values: tuple[Any, ...] | None
+
+    def mapped(self, function: Callable[[Any], Any]) -> "Perhaps":
+        """Return an optional with every tensor changed, those in lists inside too."""
+        if self.values is None:
+            return self
+        return Perhaps(tuple(item.mapped(function) if hasattr(item, "mapped") else function(item) for item in self.values))
+
+    def __add__(self, other: "Perhaps") -> "Perhaps":
+        """Return the sums of the tensors."""
+        if self.values is None or other.values is None:
+            raise KernelError("Optionals that hold nothing are not added.")
+        return Perhaps(tuple(a + b for a, b in zip(self.values, other.values, strict=True)))
 
 
 @kernel("tf:OptionalFromValue", moves=True)
