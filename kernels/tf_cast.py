@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..graph.dtypes import DTYPES, DType, cast_array, dtype_of_array
+from ..graph.dtypes import DType, cast_array, dtype_of_array
 from ..graph.errors import KernelError
 from .call import Call
 from .registry import kernel
@@ -28,10 +28,10 @@ def _cast(call: Call, x: Any) -> Any:
     wanted = call.dtype("DstT")
     if x.dtype == wanted.numpy:
         return x
-    if wanted.kind == "bool":
-        return x.astype(bool)
     if x.dtype.kind == "c" and wanted.kind != "complex":
         x = x.real
+    if wanted.kind == "bool":
+        return x.astype(bool)
     source = dtype_of_array(x.dtype)
     if call.attr("Truncate", False):
         x = _truncated(x, source, wanted)
@@ -43,11 +43,9 @@ def _cast(call: Call, x: Any) -> Any:
 
 
 def _truncated(x: Any, source: DType, wanted: DType) -> Any:
-    if source.name == "float16" and wanted.name == "bfloat16":
-        x, source = cast_array(x, DTYPES["float32"]), DTYPES["float32"]  # where its subnormals have all their bits
     surplus = _FRACTION.get(source.name, 0) - _FRACTION.get(wanted.name, 64)
-    if surplus <= 0:
-        return x
+    if surplus <= 0 or (wanted.name == "bfloat16" and source.name != "float32"):
+        return x  # to bfloat16, TensorFlow cuts nothing but float32
     import numpy as np
 
     bits = np.ascontiguousarray(x).view(f"u{x.dtype.itemsize}")

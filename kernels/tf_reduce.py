@@ -36,9 +36,11 @@ def _mean(xp: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 
 def _euclidean_norm(xp: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    wide = x.astype(xp.float64) if x.dtype.kind in "iu" else x
-    square = (wide * wide.conj()).real
-    return xp.sqrt(reduce.total(xp, square, axes, keepdims)).astype(x.dtype)
+    """Return the root of the sum of squares, which wraps as the integers do."""
+    summed = reduce.total(xp, (x * x.conj()).real, axes, keepdims)
+    if x.dtype.kind not in "iu":
+        return xp.sqrt(summed).astype(x.dtype)
+    return xp.sqrt(xp.maximum(summed, 0).astype(xp.float64)).astype(x.dtype)
 
 
 kernel("tf:Sum")(_reduction(reduce.total))
@@ -53,12 +55,13 @@ kernel("tf:Any")(_reduction(lambda xp, x, axes, keepdims: xp.any(x, axes, keepdi
 
 def _place(name: str) -> Callable[..., Any]:
     def compute(call: Call, x: Any, dimension: Any) -> Any:
-        """Return where the first greatest, or smallest, element is; NaN is never it."""
+        """Return where the first greatest, or smallest, element is; NaN is never it, nor what no finite number exceeds."""
         axis = axis_of(call, int(dimension), x.ndim)
         if not x.shape[axis]:
             raise KernelError(f"{call.node.op_type}: axis {axis} has no elements. Received: shape {list(x.shape)}")
         if x.dtype.kind == "f":
-            x = call.xp.where(call.xp.isnan(x), x.dtype.type("-inf" if name == "argmax" else "inf"), x)
+            worst = x.dtype.type(lowest(call.dtype("T")) * (1 if name == "argmax" else -1))
+            x = call.xp.where(x > worst if name == "argmax" else x < worst, x, worst)
         return getattr(call.xp, name)(x, axis)
 
     return compute
@@ -72,8 +75,8 @@ kernel("tf:Cumprod")(cum_prod)
 
 @kernel("tf:CumulativeLogsumexp")
 def _cumulative_logsumexp(call: Call, x: Any, axis: Any) -> Any:
-    """Return running logarithms of sums of exponentials; that of no terms is the lowest finite number."""
-    return accumulate(call, call.xp.logaddexp.accumulate, lowest(call.dtype("T")), x, axis)
+    """Return running logarithms of sums of exponentials."""
+    return accumulate(call, call.xp.logaddexp.accumulate, -float("inf"), x, axis)
 
 
 def lowest(dtype: DType) -> Any:
