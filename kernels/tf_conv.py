@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from ..graph.errors import KernelError
 from .conv import convolve
 from .registry import kernel
+from .tf_pad import mirror_pad
 from .tf_windows import as_asked, channels_last, channels_second, tf_geometry
 
 if TYPE_CHECKING:
@@ -55,6 +56,12 @@ def conv(call: "Call", x: Any, w: Any) -> Any:
     else:
         y = as_asked(call, convolve(xp, images, xp.ascontiguousarray(results_first(xp, w)), geo, groups))
     return y if many == 1 else y.reshape(*lead, *y.shape[1:])
+
+
+@kernel("tf:FusedPadConv2D")
+def padded_conv(call: "Call", x: Any, paddings: Any, w: Any) -> Any:
+    """A convolution of images with their mirror image around them."""
+    return conv(call, mirror_pad(call, x, paddings), w)
 
 
 def depthwise_weights(xp: Any, w: Any) -> Any:
