@@ -8,6 +8,7 @@ from typing import Any
 from ..graph.errors import KernelError
 from .call import Call
 from .registry import kernel
+from .room import check_room
 from .run import DEAD
 
 
@@ -82,7 +83,7 @@ def partitioned_call(call: Call, *operands: Any) -> tuple[Any, ...]:
     return tuple(call.run(call.attr("f"), operands))
 
 
-@kernel("tf:If", "tf:StatelessIf", moves=True)
+@kernel("tf:If", "tf:StatelessIf", "tf:_If", moves=True)
 def if_(call: Call, condition: Any, *operands: Any) -> tuple[Any, ...]:
     """Call one of two functions."""
     return tuple(call.run(call.attr("then_branch" if truth(condition) else "else_branch"), operands))
@@ -96,13 +97,41 @@ def case(call: Call, index: Any, *operands: Any) -> tuple[Any, ...]:
     return tuple(call.run(branches[chosen if 0 <= chosen < len(branches) else -1], operands))
 
 
-@kernel("tf:While", "tf:StatelessWhile", moves=True)
+@kernel("tf:While", "tf:StatelessWhile", "tf:_While", moves=True)
 def while_(call: Call, *values: Any) -> tuple[Any, ...]:
     """Call one function as long as another returns true."""
     condition, body = call.attr("cond"), call.attr("body")
     while truth(call.run(condition, values)[0]):
         values = tuple(call.run(body, values))
     return values
+
+
+@kernel("tf:For", moves=True)
+def for_(call: Call, start: Any, limit: Any, delta: Any, *values: Any) -> tuple[Any, ...]:
+    """Call a function for each number from one up, or down, to another."""
+    body, step = call.attr("body"), int(delta)
+    if not step:
+        raise KernelError("For: the step is not 0.")
+    for i in range(int(start), int(limit), step):
+        values = tuple(call.run(body, [call.xp.asarray(i, call.xp.int32), *values]))
+    return values
+
+
+@kernel("tf:FakeParam", moves=True)
+def fake_param(call: Call) -> Any:
+    """Stand for what the other branch of a condition returns, which nobody reads: zeros, of no elements where a size is open."""
+    dtype, sizes = call.dtype("dtype"), call.attr("shape").dims or ()
+    if dtype.kind == "handle":
+        return None
+    sizes = [size if isinstance(size, int) else 0 for size in sizes]
+    check_room(call.xp, sizes, max(dtype.numpy.itemsize, 1))
+    return call.xp.full(sizes, "" if dtype.kind == "string" else 0, dtype.numpy)
+
+
+@kernel("tf:ToBool", moves=True)
+def to_bool(call: Call, x: Any) -> Any:
+    """Return whether a condition holds."""
+    return call.xp.asarray(truth(x))
 
 
 def truth(condition: Any) -> bool:

@@ -147,3 +147,24 @@ def test_an_assertion_says_what_does_not_hold() -> None:
     text += '  tf.Assert<T=[f32]>(%no, %x) {summarize=2} name="check"\n  %y: f32 = tf.Neg<T=f32>(%x) control=["check"]'
     with pytest.raises(ag.KernelError, match=r"the condition does not hold. Received: \[1.0 2.0 ...\]"):
         run(text, "%y", x=np.float32([1, 2, 3]))
+
+
+def test_a_condition_is_a_number_or_an_array_that_is_not_empty() -> None:
+    text = X + "  %y: bool = tf.ToBool<T=f32>(%x)\n  %fake: f32 = tf.FakeParam<dtype=f32>() {shape=shape[2,?]}"
+    for x, expected in ((0.0, False), (2.0, True), ([0.0], True), ([], False)):
+        found, fake = run(text, "%y", "%fake", x=np.float32(x))
+        assert (bool(found), fake.shape) == (expected, (2, 0))
+
+
+def test_a_function_is_called_for_each_number() -> None:
+    text = f"""graph g() {{
+{const("a", 5)}{const("b", 0)}{const("c", -2)}{X}
+  %y: f32 = tf.For<T=[f32]>(%a, %b, %c, %x) {{body=@add}}
+  return %y
+}}
+function add(%i: i32, %x: f32) {{
+  %wide: f32 = tf.Cast<DstT=f32, SrcT=i32>(%i)
+  %y: f32 = tf.AddV2<T=f32>(%x, %wide)
+  return %y
+}}"""
+    assert ag.compile(ag.parse_graph(text))({"x": np.float32([0, 1])})["y"].tolist() == [9, 10]
