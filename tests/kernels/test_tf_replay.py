@@ -1,12 +1,12 @@
 """Graphs that TensorFlow ran give the results that it recorded.
 
-``tests/data/exec/share.zip`` holds some of each kind, recorded with TensorFlow 2.21.0. ``AMPGRAPH_GOLDENS`` may name a folder
+``tests/data/exec/share.tar.xz`` holds some of each kind, recorded with TensorFlow 2.21.0. ``AMPGRAPH_GOLDENS`` may name a folder
 with all of them.
 """
 
 import json
 import os
-import zipfile
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -14,29 +14,36 @@ import pytest
 
 from tests.tools.replay_exec import REWRITTEN, failure, read_manifest
 
-SHARE = Path(__file__).parents[1] / "data" / "exec" / "share.zip"
+SHARE = Path(__file__).parents[1] / "data" / "exec" / "share.tar.xz"
 
 
 #: Rewritten graphs that are farther off, and why.
 FAR = {
-    ("k3.mlp_lossscale_overflow_functional", "float16"): "gradients times a loss scale of 1.7e38 are infinite, as the graph finds",
-    ("model.resnetish_train", "bfloat16"): "activations within rounding of 0 take the other side of a Relu, and gradients with them",
+    (
+        "k3.mlp_lossscale_overflow_functional",
+        "float16",
+    ): "gradients times a loss scale of 1.7e38 are infinite, as the graph finds",
+    (
+        "model.resnetish_train",
+        "bfloat16",
+    ): "activations within rounding of 0 take the other side of a Relu, and gradients with them",
 }
 
 
-def _cases() -> list[dict[str, Any]]:
-    with zipfile.ZipFile(SHARE) as archive:
-        return [json.loads(line) for line in archive.read("manifest.jsonl").splitlines()]
+def _files() -> dict[str, bytes]:
+    with tarfile.open(SHARE) as archive:
+        return {member.name: file.read() for member in archive if (file := archive.extractfile(member)) is not None}
 
 
-CASES = _cases()
+FILES = _files()
+CASES = [json.loads(line) for line in FILES["manifest.jsonl"].splitlines()]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("exec")
-    with zipfile.ZipFile(SHARE) as archive:
-        archive.extractall(path)
+    for name, data in FILES.items():
+        (path / name).write_bytes(data)
     return path
 
 

@@ -16,7 +16,6 @@ import numpy as np
 
 import ampgraph as ag
 
-
 #: How far outputs of rewritten graphs may be from what was recorded, relative to the largest magnitude of each.
 BOUNDS = {"float16": 2e-2, "bfloat16": 1e-1}
 #: Graphs with something to rewrite; single ops are left alone.
