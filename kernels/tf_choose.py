@@ -88,7 +88,7 @@ def _distinct(call: Call, x: Any, axis: int) -> tuple[Any, ...]:
     return call.xp.take(x, first, axis=axis), *(_index(call, i, part) for i, part in enumerate(parts, 1))
 
 
-@kernel("tf:ListDiff", "tf:SetDiff1D", moves=True)
+@kernel("tf:ListDiff", moves=True)
 def list_diff(call: Call, x: Any, y: Any) -> tuple[Any, Any]:
     """Return the elements of ``x`` that are not in ``y``, and where they are."""
     places = call.xp.flatnonzero(~call.xp.isin(x, y))

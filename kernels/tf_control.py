@@ -14,7 +14,7 @@ from .run import DEAD
 
 @kernel(
     *("tf:Identity", "tf:Snapshot", "tf:StopGradient", "tf:PreventGradient", "tf:LoopCond", "tf:PlaceholderWithDefault"),
-    *("tf:RefIdentity", "tf:OptimizationBarrier", "tf:DeepCopy", "tf:GuaranteeConst", "tf:Copy", "tf:CopyHost"),
+    *("tf:RefIdentity", "tf:DeepCopy", "tf:GuaranteeConst", "tf:Copy", "tf:CopyHost"),
     moves=True,
 )
 def identity(call: Call, x: Any) -> Any:

@@ -18,12 +18,20 @@ from .tf_variables import declared, same, store, stored
 _Step = Callable[..., Mapping[str, Any]]
 
 
-def optimizer(name: str) -> Callable[[_Step], _Step]:
-    """Register the decorated function for the four forms of an optimizer's op."""
+def optimizer(name: str, *, rows: bool = True, references: bool = True) -> Callable[[_Step], _Step]:
+    """Register the decorated function for the forms of an optimizer's op.
+
+    Args:
+        name: What the names of the ops end with.
+        rows: Whether there are forms that change some rows only.
+        references: Whether there are forms that take variables by reference.
+    """
 
     def register(step: _Step) -> _Step:
-        kernel(f"tf:Apply{name}", f"tf:ResourceApply{name}")(functools.partial(_apply, step))
-        kernel(f"tf:SparseApply{name}", f"tf:ResourceSparseApply{name}")(functools.partial(_apply_rows, step))
+        for prefix in ("Resource", "") if references else ("Resource",):
+            kernel(f"tf:{prefix}Apply{name}")(functools.partial(_apply, step))
+            if rows:
+                kernel(f"tf:{prefix}SparseApply{name}")(functools.partial(_apply_rows, step))
         return step
 
     return register
@@ -93,7 +101,7 @@ def momentum(call: Call, var: Any, accum: Any, lr: Any, grad: Any, momentum: Any
     return {"accum": accum, "var": var - lr * (grad + momentum * accum if call.attr("use_nesterov") else accum)}
 
 
-@optimizer("KerasMomentum")
+@optimizer("KerasMomentum", references=False)
 def keras_momentum(call: Call, var: Any, accum: Any, lr: Any, grad: Any, momentum: Any) -> Mapping[str, Any]:
     """Add up steps that fade."""
     accum = accum * momentum - lr * grad
@@ -179,7 +187,7 @@ def _moments(xp: Any, m: Any, v: Any, beta1: Any, beta2: Any, grad: Any) -> tupl
     return m + (grad - m) * (1 - beta1), v + (grad * grad - v) * (1 - beta2)
 
 
-@optimizer("Adam")
+@optimizer("Adam", rows=False)
 def adam(
     call: Call,
     var: Any,
@@ -201,7 +209,7 @@ def adam(
     return {"m": m, "v": v, "var": var - rate * ahead / (xp.sqrt(v) + epsilon)}
 
 
-@optimizer("AdamWithAmsgrad")
+@optimizer("AdamWithAmsgrad", rows=False, references=False)
 def adam_with_amsgrad(
     call: Call,
     var: Any,
@@ -224,7 +232,7 @@ def adam_with_amsgrad(
     return {"m": m, "v": v, "vhat": vhat, "var": var - rate * m / (xp.sqrt(vhat) + epsilon)}
 
 
-@optimizer("AdaMax")
+@optimizer("AdaMax", rows=False)
 def ada_max(
     call: Call, var: Any, m: Any, v: Any, beta1_power: Any, lr: Any, beta1: Any, beta2: Any, epsilon: Any, grad: Any
 ) -> Mapping[str, Any]:
@@ -234,14 +242,14 @@ def ada_max(
     return {"m": m, "v": v, "var": var - lr / (1 - beta1_power) * m / (v + epsilon)}
 
 
-@optimizer("AddSign")
+@optimizer("AddSign", rows=False)
 def add_sign(call: Call, var: Any, m: Any, lr: Any, alpha: Any, sign_decay: Any, beta: Any, grad: Any) -> Mapping[str, Any]:
     """Go further where gradient and mean have one sign."""
     m = beta * m + (1 - beta) * grad
     return {"m": m, "var": var - lr * (alpha + sign_decay * call.xp.sign(grad) * call.xp.sign(m)) * grad}
 
 
-@optimizer("PowerSign")
+@optimizer("PowerSign", rows=False)
 def power_sign(call: Call, var: Any, m: Any, lr: Any, logbase: Any, sign_decay: Any, beta: Any, grad: Any) -> Mapping[str, Any]:
     """Go further, by a factor, where gradient and mean have one sign."""
     m = beta * m + (1 - beta) * grad
