@@ -15,7 +15,9 @@ from .registry import kernel
 _Formula = Callable[..., Any]
 
 
-def _register(*names: str) -> Callable[[_Formula], _Formula]:
+def special(*names: str) -> Callable[[_Formula], _Formula]:
+    """Register a function of (array module, float64 arrays) as the kernel of the named ops, rounded to the operands' dtype."""
+
     def register(function: _Formula) -> _Formula:
         def compute(call: Call, *operands: Any) -> Any:
             xp = call.xp
@@ -67,7 +69,7 @@ def _polynomial(coefficients: tuple[float, ...], x: Any) -> Any:
     return functools.reduce(lambda total, c: total * x + c, coefficients, 0 * x)
 
 
-@_register("Ndtri")
+@special("Ndtri")
 def ndtri(xp: Any, p: Any) -> Any:
     """Return the quantile of the normal distribution, refined by Halley's method to some 1e-15."""
     small = xp.minimum(p, 1 - p)  # by symmetry
@@ -85,7 +87,7 @@ def ndtri(xp: Any, p: Any) -> Any:
     return xp.where((p >= 0) & (p <= 1), x, xp.nan)
 
 
-@_register("Erfinv")
+@special("Erfinv")
 def erfinv(xp: Any, x: Any) -> Any:
     """Return the inverse of the error function; near 0, where quantiles lose digits, by Newton's method."""
     near = xp.abs(x) < 0.25
@@ -115,7 +117,7 @@ def _log_gamma_above(xp: Any, x: Any) -> Any:
     return result - xp.log(factors)
 
 
-@_register("Lgamma")
+@special("Lgamma")
 def lgamma(xp: Any, x: Any) -> Any:
     """Return the logarithm of the absolute value of the gamma function."""
     positive = xp.where(x > 0, x, 1 - x)
@@ -126,7 +128,7 @@ def lgamma(xp: Any, x: Any) -> Any:
     return xp.where((x == 1) | (x == 2), 0.0, result)
 
 
-@_register("Digamma")
+@special("Digamma")
 def digamma(xp: Any, x: Any) -> Any:
     """Return the derivative of the gamma function's logarithm."""
     positive = xp.where(x > 0, x, 1 - x)
