@@ -8,6 +8,7 @@ from ..graph.errors import KernelError
 from ..graph.graph import Graph, Node
 from ..graph.schema import REQUIRED
 from ..graph.types import Placeholder, Tensor
+from .handle import Handle
 
 if TYPE_CHECKING:
     from .plan import Step
@@ -44,6 +45,22 @@ class Call:
         """Return an attribute, the op definition's default, or ``default``: strings as ``str``, tensors as arrays."""
         value = self._step.attributes.get(name)
         return default if value is None else value
+
+    @property
+    def state(self) -> dict[Handle, Any]:
+        """What outlives a run: what the variables of a TensorFlow graph hold."""
+        return self._run.state
+
+    def dtype(self, variable: str) -> DType:
+        """Return the dtype that a type variable of the op has here.
+
+        Raises:
+            KernelError: If it is not known.
+        """
+        found = self._step.types.get(variable)
+        if found is None:
+            raise KernelError(f"{self.node.op_type}: the dtype {variable!r} is not known.")
+        return found
 
     def run(self, graph: Graph, inputs: Sequence[Any]) -> list[Any]:
         """Run a body of this node.

@@ -82,18 +82,36 @@ def unique(call: Call, x: Any) -> tuple[Any, Any, Any, Any]:
     else:
         axis = axis_of(call, axis, x.ndim)
         data = x
+    first, inverse, counts = distinct(xp, data, axis, by_value=bool(call.attr("sorted", 1)))
+    return xp.take(data, first, axis=axis), *(part.astype(xp.int64) for part in (first, inverse, counts))
+
+
+def distinct(xp: Any, data: Any, axis: int, *, by_value: bool, equal_nan: bool = True) -> tuple[Any, Any, Any]:
+    """Return which slices along an axis are distinct.
+
+    Args:
+        xp: The array module.
+        data: At least a vector.
+        axis: The axis.
+        by_value: Whether they are in rising order, not in that of their first occurrence.
+        equal_nan: Whether NaNs are one value.
+
+    Returns:
+        Where each occurs first, which of them every slice is, and how often each occurs.
+    """
     keys = data
-    if data.ndim > 1 and data.dtype.kind == "O":
-        # Strings are told apart by their rank: rows of objects cannot be compared, rows of numbers can.
-        keys = xp.unique(data, return_inverse=True)[1].reshape(data.shape)
-    first, inverse, counts = xp.unique(keys, return_index=True, return_inverse=True, return_counts=True, axis=axis)[1:]
+    if data.dtype.kind == "V" or (data.ndim > 1 and data.dtype.kind == "O"):
+        # Rows of objects cannot be compared, rows of numbers can: texts are told apart by their rank.
+        keys = data.astype(xp.float32) if data.dtype.kind == "V" else xp.unique(data, return_inverse=True)[1].reshape(data.shape)
+    options = {"return_index": True, "return_inverse": True, "return_counts": True, "axis": axis, "equal_nan": equal_nan}
+    first, inverse, counts = xp.unique(keys, **options)[1:]
     inverse = inverse.reshape(-1)
-    if not call.attr("sorted", 1):
+    if not by_value:
         order = xp.argsort(first)
         rank = xp.empty_like(order)
         rank[order] = xp.arange(order.size)
         first, inverse, counts = first[order], rank[inverse], counts[order]
-    return xp.take(data, first, axis=axis), *(part.astype(xp.int64) for part in (first, inverse, counts))
+    return first, inverse, counts
 
 
 @kernel("OneHot", moves=True)

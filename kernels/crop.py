@@ -21,7 +21,7 @@ def crop_and_resize(call: "Call", x: Any, boxes: Any, which: Any, size: Any) -> 
     Raises:
         KernelError: If the mode is unknown.
     """
-    xp, mode, outside = call.xp, call.attr("mode", "bilinear"), call.attr("extrapolation_value", 0.0)
+    xp, mode, outside = call.xp, call.attr("mode", None) or call.attr("method", "bilinear"), call.attr("extrapolation_value", 0.0)
     if mode not in ("bilinear", "nearest"):
         raise KernelError(f"Op CropAndResize has the modes bilinear and nearest. Received: {mode!r}")
     (height, width), rows, columns = x.shape[2:], int(size[0]), int(size[1])

@@ -8,7 +8,7 @@ from .gather import axis_of
 from .registry import kernel
 
 
-def accumulate(call: Call, ufunc: Any, start: int, x: Any, axis: Any) -> Any:
+def accumulate(call: Call, ufunc: Any, start: float, x: Any, axis: Any) -> Any:
     """Return the running results of ``ufunc`` along an axis, of the dtype of ``x``.
 
     ``exclusive`` leaves an element out of its own result, which is then that of its predecessor and never a difference;

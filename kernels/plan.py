@@ -1,13 +1,15 @@
 """The plan of a graph: which kernels run in which order, on which of its registers, and when values are dropped."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from ..graph.dtypes import DTYPES, DType
 from ..graph.errors import AmpgraphError, KernelError, did_you_mean
 from ..graph.graph import Graph, Node, Value
-from ..graph.types import Tensor
+from ..graph.types import FunctionRef, Tensor
 from .call import constant_array, readable_attributes, supplied_types
+from .frames import Frame, Item, Loop, find_frames, items_of
 from .registry import Kernel, all_kernels, find_kernel
 from .run import Run, widened
 
@@ -15,6 +17,10 @@ _FLOAT16 = DTYPES["float16"]
 #: A result that is made of constants stays a constant up to so many bytes, or if it is not much larger than they are.
 _ALWAYS_FOLDED = 1 << 20
 _MOST_GROWTH = 4
+_NO_FRAMES: Mapping[Node, Frame] = MappingProxyType({})
+_SWITCHES = ("Switch", "RefSwitch", "_SwitchN")
+#: Ops of TensorFlow whose results are what a run is fed.
+_PLACEHOLDERS = ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault")
 
 
 class Step:
@@ -28,8 +34,12 @@ class Step:
         attributes: Attributes as kernels read them.
         opset: Version of the op's domain.
         operands: Register of each operand, -1 where omitted.
+        reads: Positions of operands that are references to variables, where the node wants what these hold.
         results: Register of each result, -1 where nobody uses it.
         dead: Registers that are read here for the last time.
+        gates: Registers of nodes that this one waits for and that may be in a branch not taken.
+        mark: Register that says whether this node ran, for those that wait for it; -1 where none does.
+        loop: The loop of a TensorFlow graph that runs here, in place of a node; ``node`` is its first Enter.
         types: The node's types, and those that the caller of the function around it supplies.
         dtypes: Dtype of each result as far as declared.
         is_typed: Whether all of them are.
@@ -43,12 +53,16 @@ class Step:
         "dead",
         "dtypes",
         "function",
+        "gates",
         "is_typed",
         "kernel",
+        "loop",
+        "mark",
         "node",
         "operand_dtypes",
         "operands",
         "opset",
+        "reads",
         "results",
         "stays_wide",
         "types",
@@ -62,8 +76,12 @@ class Step:
         self.attributes = readable_attributes(node, given)
         self.opset = node.graph.opsets.get(node.domain, 1)
         self.operands: list[int] = []
+        self.reads: list[int] = []
         self.results: list[int] = []
         self.dead: list[int] = []
+        self.gates: list[int] = []
+        self.mark = -1
+        self.loop: LoopPlan | None = None
         self.types: Mapping[str, DType] = node.types
         self.dtypes: list[DType | None] = [value.dtype for value in node.outputs]
         supplied = supplied_types(node, self.attributes)
@@ -85,6 +103,7 @@ class Plan:
         template: A value for each register: constants, and None for what is computed.
         inputs: Register of each graph input, -1 where nobody uses it.
         outputs: Register of each graph output.
+        branches: Whether there are branches that may not be taken: Switches of TensorFlow graphs.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -93,6 +112,22 @@ class Plan:
         self.template: list[Any] = []
         self.inputs: list[int] = []
         self.outputs: list[int] = []
+        self.branches = False
+
+
+class LoopPlan(NamedTuple):
+    """A loop of a TensorFlow graph.
+
+    Attributes:
+        body: One iteration: what enters for good and the loop variables go in, the next loop variables and what leaves come out.
+        first: Positions of what enters among the loop's operands: for each input of ``body`` before the loop variables, then
+            for each loop variable.
+        variables: How many loop variables there are.
+    """
+
+    body: Plan
+    first: list[int]
+    variables: int
 
 
 class Planner:
@@ -122,10 +157,42 @@ class Planner:
             graph: The graph.
             given: Attributes that the caller of a function supplies.
         """
-        given = given or {}
         plan = Plan(graph)
-        order = graph.topological()
-        used = {value for node in order for value in node.inputs if value is not None} | set(graph.outputs)
+        self._complete(plan, given or {})
+        return plan
+
+    def _complete(self, plan: Plan, given: Mapping[str, Any]) -> None:
+        graph = plan.graph
+        if graph.opsets:
+            self._fill(plan, graph.topological(), graph.inputs, graph.outputs, given)
+        else:
+            order = needed(graph)
+            frames = find_frames(order)
+            self._fill(plan, items_of(order, frames, ()), inputs_of(graph), graph.outputs, given, frames)
+
+    def _fill(
+        self,
+        plan: Plan,
+        items: Sequence[Item],
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
+        given: Mapping[str, Any],
+        frames: Mapping[Node, Frame] = _NO_FRAMES,
+    ) -> None:
+        """Make the steps of a plan.
+
+        Args:
+            plan: The plan, empty.
+            items: Nodes and loops, in the order in which they run.
+            inputs, outputs: What goes in and comes out.
+            given: As for :meth:`plan`.
+            frames: The frame of each node of a TensorFlow graph.
+        """
+        inner = [node for item in items for node in (item.enters if isinstance(item, Loop) else (item,))]
+        used = {value for node in inner for value in node.inputs if value is not None} | set(outputs)
+        waited = {source for node in inner for source in node.controls}
+        plan.branches = any(node.op_type in _SWITCHES and node.domain == "tf" for node in inner)
+        marks: dict[Node, int] = {}
         registers: dict[Value, int] = {}
         constants: set[int] = set()
         widths: dict[int, int] = {}
@@ -140,21 +207,40 @@ class Planner:
             plan.template[number] = self._constant(array)
             constants.add(number)
 
-        for value in graph.inputs:
+        for value in inputs:
             default = value.producer.attributes.get("default") if self.frozen else None
-            if default is None:
+            if self.frozen and value.producer.op_type == "PlaceholderWithDefault":
+                plan.inputs.append(-1)
+            elif default is None:
                 plan.inputs.append(register(value) if value in used else -1)
             else:
                 plan.inputs.append(-1)
                 keep(value, self.array(default))
-        for node in order:
+        for item in items:
+            if isinstance(item, Loop):
+                step = self._loop(item, frames, registers, given)
+                step.results = [register(node.outputs[0]) for node in item.exits]
+                plan.steps.append(step)
+                continue
+            node = item
+            if node.outputs and node.outputs[0] in registers:  # it is fed
+                continue
             if node.domain == "ampgraph":
                 if node.op_type == "Initializer" and node.outputs[0] in used:
                     keep(node.outputs[0], self.array(node.attributes["value"]))
                 continue
+            if node.op_type == "Const" and node.domain == "tf" and not (plan.branches and node.controls):
+                keep(node.outputs[0], self.array(node.attributes["value"]))
+                continue
             step = self._step(node, given)
             step.operands = [-1 if value is None else registers[value] for value in node.inputs]
-            if self.fuse and constants.issuperset(i for i in step.operands if i >= 0):
+            step.reads = _reads(node)
+            if plan.branches:
+                step.gates = [marks[source] for source in node.controls if source in marks]
+                if node in waited:
+                    step.mark = marks[node] = len(plan.template)
+                    plan.template.append(None)
+            if self.fuse and not step.gates and constants.issuperset(i for i in step.operands if i >= 0):
                 folded = self._fold(step, [plan.template[i] if i >= 0 else None for i in step.operands])
                 if folded is not None:
                     for value, array in zip(node.outputs, folded, strict=False):
@@ -164,9 +250,32 @@ class Planner:
                 step.operands = [self._widen_constant(plan, i, constants, widths) for i in step.operands]
             step.results = [register(value) if value in used else -1 for value in node.outputs]
             plan.steps.append(step)
-        plan.outputs = [registers[value] for value in graph.outputs]
+        plan.outputs = [registers[value] for value in outputs]
         self._finish(plan, constants)
-        return plan
+
+    def _loop(self, loop: Loop, frames: Mapping[Node, Frame], registers: Mapping[Value, int], given: Mapping[str, Any]) -> Step:
+        """Plan a loop of a TensorFlow graph."""
+        step = Step(loop.enters[0], given)
+        entering = [value for enter in loop.enters for value in enter.inputs[:1] if value is not None]
+        step.operands = [registers[value] for value in entering]
+        step.reads = [i for i, enter in enumerate(loop.enters) if _reads(enter)]
+        step.operand_dtypes = [value.dtype for value in entering]
+        number = {enter.outputs[0]: i for i, enter in enumerate(loop.enters)}
+        starts = [next(number[v] for v in merge.inputs if v in number) for merge in loop.merges]
+        body = Plan(step.node.graph)
+        values = [*number, *(merge.outputs[0] for merge in loop.merges)]
+        leaving = [value for node in (*(end.producer for end in loop.ends), *loop.exits) for value in node.inputs[:1]]
+        items = items_of(loop.inner, dict(frames), loop.frame)
+        self._fill(body, items, values, [value for value in leaving if value is not None], given, frames)
+        step.loop = LoopPlan(body, [*number.values(), *starts], len(starts))
+        return step
+
+    def default(self, value: Value) -> Any:
+        """Return what an input is when it is not fed, or None."""
+        node = value.producer
+        source = node.inputs[0].producer if node.op_type == "PlaceholderWithDefault" and node.inputs[0] is not None else node
+        tensor = source.attributes.get("default" if source is node else "value")
+        return self.array(tensor) if isinstance(tensor, Tensor) else None
 
     def array(self, tensor: Tensor) -> Any:
         """Return a constant's elements; all plans share them."""
@@ -220,7 +329,9 @@ class Planner:
         """Plan a function; calls with equal attributes share a plan, so that functions of functions take no longer to plan."""
         key = (function, *sorted((name, _key(value)) for name, value in given.items()))
         if key not in self._functions:
-            self._functions[key] = self.plan(function, given), given
+            plan = Plan(function)
+            self._functions[key] = plan, given  # a function that calls itself finds it
+            self._complete(plan, given)
         return self._functions[key][0]
 
     def _finish(self, plan: Plan, constants: set[int]) -> None:
@@ -239,18 +350,72 @@ class Planner:
 
     def _step(self, node: Node, given: Mapping[str, Any]) -> Step:
         step = Step(node, given)
-        function = node.graph.functions.get(f"{node.domain}:{node.op_type}")
+        functions = node.graph.functions
+        function = functions.get(node.op_type if node.domain == "tf" else f"{node.domain}:{node.op_type}")
         if function is not None:
             step.function = self._function(function, step.attributes)
             return step
         step.kernel = find_kernel(node.domain, node.op_type)
         if step.kernel is None:
             self.missing.append(node)
-        for value in step.attributes.values():
-            for body in value if isinstance(value, list) else (value,):
+        for name, value in step.attributes.items():
+            bodies = value if isinstance(value, list) else [value]
+            for i, body in enumerate(bodies):
                 if isinstance(body, Graph):
                     step.bodies[body] = self.plan(body, given)
+                elif isinstance(body, FunctionRef) and body.name in functions:
+                    bodies[i] = called = functions[body.name]
+                    step.bodies[called] = self._function(called, dict(body.attributes))
+            if bodies is not value:
+                step.attributes[name] = bodies[0]
         return step
+
+
+def inputs_of(graph: Graph) -> list[Value]:
+    """Return what a run of a graph is fed: formal inputs, and Placeholders of a TensorFlow graph."""
+    if graph.opsets or graph.is_function:
+        return list(graph.inputs)
+    nodes = (node for node in graph.nodes if node.domain == "tf" and node.op_type in _PLACEHOLDERS)
+    return [*graph.inputs, *(node.outputs[0] for node in nodes)]
+
+
+def needed(graph: Graph) -> list[Node]:
+    """Return the nodes of a TensorFlow graph that its results depend on; of a function also those with effects."""
+    order = graph.topological()
+    wanted = {value.producer for value in graph.outputs}
+    if graph.is_function:
+        wanted.update(
+            node for node in order if node.schema is not None and node.schema.stateful and node.op_type not in _PLACEHOLDERS
+        )
+    stack = list(wanted)
+    while stack:
+        node = stack.pop()
+        for source in (*(value.producer for value in node.inputs if value is not None), *node.controls):
+            if source not in wanted:
+                wanted.add(source)
+                stack.append(source)
+    return [node for node in order if node in wanted]
+
+
+def _reads(node: Node) -> list[int]:
+    """Return the operands of a node that are references, where it wants values."""
+    if node.domain != "tf":
+        return []
+    found = [i for i, value in enumerate(node.inputs) if value is not None and is_reference(value)]
+    if not found or node.schema is None:
+        return found
+    taken = node.schema.split_inputs(node.signature)
+    kept = {i for formal in node.schema.inputs if formal.is_ref for i in taken[formal.name]}
+    return [i for i in found if i not in kept]
+
+
+def is_reference(value: Value) -> bool:
+    """Whether a value is a reference to a variable of a TensorFlow graph."""
+    schema = value.producer.schema
+    if schema is None or schema.domain != "tf" or not any(formal.is_ref for formal in schema.outputs):
+        return False
+    places = schema.split_outputs(value.producer.signature)
+    return any(formal.is_ref and value.index in places[formal.name] for formal in schema.outputs)
 
 
 def _key(value: Any) -> Any:
@@ -272,6 +437,7 @@ def _keep_wide(plan: Plan) -> None:
             and not step.kernel.moves
             and not step.bodies
             and step.dtypes == [_FLOAT16]
+            and not any(map(is_reference, step.node.outputs))
             and step.results[0] not in narrow
         )
 

@@ -1,5 +1,6 @@
 """Pooling: the greatest, the mean or the norm of every window, axis by axis because all three separate."""
 
+from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -125,22 +126,26 @@ def _max_and_index(call: "Call", x: Any, padded: Any, geo: Geometry) -> tuple[An
 def average_pool(call: "Call", x: Any) -> Any:
     """The mean of every window: over its elements, or over those and its padding (never what ``ceil_mode`` adds)."""
     geo = pool_geometry(call, x)
-    return _window_means(call, x, geo)
+    return window_means(call.xp, x, geo, bool(call.attr("count_include_pad", 0)))
 
 
-def _window_means(call: "Call", x: Any, geo: Geometry) -> Any:
-    xp = call.xp
+def window_means(xp: Any, x: Any, geo: Geometry, padding: bool = False) -> Any:
+    """Return the mean of every window of ``x [N, C, spatial ...]``, with or without the padding in it."""
     sums = windowed(xp, x, geo, xp.add)
-    counts = xp.ones((), x.dtype)
-    padding = bool(call.attr("count_include_pad", 0))
-    for i, size in enumerate(x.shape[2:]):
+    sums /= window_counts(xp, x.shape[2:], geo, x.dtype, padding)
+    return sums
+
+
+def window_counts(xp: Any, shape: Sequence[int], geo: Geometry, dtype: Any, padding: bool = False) -> Any:
+    """Return how many elements of an array of this spatial shape, or of it and its padding, every window sees."""
+    counts = xp.ones((), dtype)
+    for i, size in enumerate(shape):
         starts = xp.arange(geo.counts[i]) * geo.strides[i] - geo.begins[i]
         low, high = (-geo.begins[i], size + geo.ends[i]) if padding else (0, size)
         first = xp.maximum(0, -((starts - low) // geo.dilations[i]))
         last = xp.minimum(geo.kernel[i] - 1, (high - 1 - starts) // geo.dilations[i])
-        counts = counts[..., None] * xp.maximum(last - first + 1, 0).astype(x.dtype)
-    sums /= counts
-    return sums
+        counts = counts[..., None] * xp.maximum(last - first + 1, 0).astype(dtype)
+    return counts
 
 
 @kernel("LpPool")

@@ -7,8 +7,9 @@ from ..graph.errors import KernelError, did_you_mean
 from ..graph.graph import Graph, Node, Value
 from .backend import get_backend
 from .feeds import check_feed
-from .plan import Planner, missing_kernels
-from .run import Run
+from .handle import Handle, held
+from .plan import Planner, inputs_of, is_reference, missing_kernels
+from .run import DEAD, Run
 
 
 def compile(graph: Graph, device: str = "cpu", *, fuse: bool = True) -> "Program":
@@ -48,12 +49,19 @@ class Program:
             raise _too_deep(graph) from None
         if planner.missing:
             raise missing_kernels(planner.missing)
-        self._inputs = {value.name: value for value in graph.inputs}
-        defaults = {name: value.producer.attributes.get("default") for name, value in self._inputs.items()}
-        self._defaults = {name: planner.array(default) for name, default in defaults.items() if default is not None}
+        self._inputs = {value.name: value for value in inputs_of(graph)}
+        self._defaults = {name: array for name, value in self._inputs.items() if (array := planner.default(value)) is not None}
+        # Inputs that are computed unless they are fed: TensorFlow's, whose default may be any value.
+        self._computed = {
+            name
+            for name, value in self._inputs.items()
+            if value.producer.op_type == "PlaceholderWithDefault" and name not in self._defaults
+        }
+        self._optional = self._computed | self._defaults.keys()
+        self._state: dict[Handle, Any] = {}
         # Inputs with a default are mostly weights: constants, until somebody feeds one.
         planner.frozen = False
-        self._open_plan = planner.plan(graph) if self._defaults else self._plan
+        self._open_plan = planner.plan(graph) if self._optional else self._plan
         self.output_names = tuple(graph.output_names or [value.name for value in graph.outputs])
 
     @property
@@ -87,12 +95,17 @@ class Program:
         inputs = self.check(feeds)
         if self.device != "cpu":
             inputs = [self._backend.xp.asarray(x) if isinstance(x, np.ndarray) and x.dtype.kind in "biufc" else x for x in inputs]
-        plan = self._plan if self._defaults.keys().isdisjoint(feeds) else self._open_plan
+        plan = self._plan if self._optional.isdisjoint(name.removesuffix(":0") for name in feeds) else self._open_plan
         try:
             with np.errstate(all="ignore"):
-                results = Run(self._backend.xp, on_value, on_node).graph(plan, inputs)
+                results = Run(self._backend.xp, on_value, on_node, self._state).graph(plan, inputs)
         except RecursionError:
             raise _too_deep(self.graph) from None
+        for i, (name, result) in enumerate(zip(self.output_names, results, strict=True)):
+            if result.__class__ is Handle and is_reference(self.graph.outputs[i]):
+                results[i] = held(self._state, result)
+            if result is DEAD:
+                raise KernelError(f"Output {name!r} of graph {self.graph.name!r} is in a branch that this run does not take.")
         return dict(zip(self.output_names, results, strict=True))
 
     def check(self, feeds: Mapping[str, Any]) -> list[Any]:
@@ -103,6 +116,8 @@ class Program:
         """
         if not isinstance(feeds, Mapping):
             raise KernelError(f"Feeds are arrays by the names of the inputs, a mapping. Received: {type(feeds).__name__}")
+        if not self.graph.opsets:  # TensorFlow also writes "x:0"
+            feeds = {name.removesuffix(":0") if isinstance(name, str) else name: value for name, value in feeds.items()}
         for name in feeds:
             if name not in self._inputs:
                 raise KernelError(
@@ -110,11 +125,13 @@ class Program:
                     f"{did_you_mean(str(name), self._inputs)}"
                 )
         found = []
-        for name, value in self._inputs.items():
+        for (name, value), register in zip(self._inputs.items(), self._open_plan.inputs, strict=True):
             if name in feeds:
                 found.append(check_feed(feeds[name], value))
             elif name in self._defaults:
                 found.append(self._defaults[name])
+            elif (name in self._computed and self._optional.isdisjoint(feeds)) or (register < 0 and not self.graph.opsets):
+                found.append(None)  # it is computed, or a Placeholder that no result depends on
             else:
                 raise KernelError(f"Input {name!r} ({value.dtype}{value.shape}) of graph {self.graph.name!r} has no feed.")
         return found

@@ -34,7 +34,8 @@ def total(xp: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 
 @_register("ReduceProd")
-def _product(xp: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+def product(xp: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """Product, in the dtype of the elements."""
     return xp.prod(x, axes, dtype=x.dtype, keepdims=keepdims)
 
 
@@ -63,12 +64,14 @@ def _most(dtype: Any) -> Any:
 
 
 @_register("ReduceMax")
-def _max(xp: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+def greatest(xp: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """Greatest element; of none, the least that the dtype has."""
     return xp.max(x, axes, keepdims=keepdims, initial=_least(x.dtype))
 
 
 @_register("ReduceMin")
-def _min(xp: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+def smallest(xp: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """Smallest element; of none, the greatest that the dtype has."""
     return xp.min(x, axes, keepdims=keepdims, initial=_most(x.dtype))
 
 
@@ -96,7 +99,7 @@ def _log_sum(xp: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 def log_sum_exp(xp: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     """Logarithm of the sum of exponentials; the largest element is taken out first, so that nothing overflows."""
     wide = x if x.dtype.kind == "f" else x.astype(xp.float64)
-    most = _max(xp, wide, axes, True)
+    most = greatest(xp, wide, axes, True)
     shift = xp.where(xp.isfinite(most), most, 0)
     result = xp.log(total(xp, xp.exp(wide - shift), axes, True)) + shift
     return (result if keepdims else result.squeeze(axes)).astype(x.dtype, copy=False)

@@ -10,12 +10,15 @@ from ..graph.errors import AmpgraphError, KernelError
 from ..graph.graph import Node, Value
 from ..graph.rounding import round_on_grid
 from .call import Call
+from .handle import Handle, held
 
 if TYPE_CHECKING:
-    from .plan import Plan, Step
+    from .plan import LoopPlan, Plan, Step
 
 #: What kernels may raise on operands that make no sense.
 _ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, MemoryError, NotImplementedError)
+#: What a value is in a branch of a TensorFlow graph that is not taken.
+DEAD: Any = type("Dead", (), {"__repr__": lambda self: "a value in a branch that is not taken"})()
 #: Elements from which on writing a result over an operand pays.
 _LEAST_REUSED = 1 << 12
 
@@ -27,6 +30,7 @@ class Run:
         xp: The array module.
         on_value: Called with every value that is computed, and its array.
         on_node: Called with every node that ran and the seconds it took.
+        state: What outlives the run: what the variables of TensorFlow graphs hold.
     """
 
     def __init__(
@@ -34,8 +38,10 @@ class Run:
         xp: Any,
         on_value: Callable[[Value, Any], None] | None = None,
         on_node: Callable[[Node, float], None] | None = None,
+        state: dict[Handle, Any] | None = None,
     ) -> None:
         self.xp = xp
+        self.state = {} if state is None else state
         self.reuses: bool = xp.__name__ == "numpy"
         self.on_value = on_value
         self.on_node = on_node
@@ -54,21 +60,55 @@ class Run:
                 env[register] = None
             start = time.perf_counter() if self.on_node is not None else 0.0
             try:
-                results = self.step(step, operands)
+                for i in step.reads:
+                    operand = operands[i]
+                    if isinstance(operand, Handle):
+                        operands[i] = held(self.state, operand)
+                if plan.branches and self._is_dead(step, operands, env):
+                    results: Sequence[Any] = [DEAD] * len(step.results)
+                elif step.loop is not None:
+                    results = self._loop(step.loop, operands, len(step.results))
+                else:
+                    results = self.step(step, operands)
             except AmpgraphError as error:
                 raise self._placed(error, step) from error
             except _ERRORS as error:
                 raise self._placed(KernelError(f"{type(error).__name__}: {error}"), step) from error
             if self.on_node is not None:
                 self.on_node(step.node, time.perf_counter() - start)
-            if self.on_value is not None:
+            if self.on_value is not None and step.loop is None:
                 for value, result in zip(step.node.outputs, results, strict=False):
-                    self.on_value(value, result)
+                    if result is not DEAD:
+                        self.on_value(value, result)
             for register, result in zip(step.results, results, strict=False):
                 if register >= 0:
                     env[register] = result
-            operands = results = None  # type: ignore[assignment]  # nothing outlives its last use
+            operands = results = operand = None  # type: ignore[assignment]  # nothing outlives its last use
         return [env[register] for register in plan.outputs]
+
+    @staticmethod
+    def _is_dead(step: "Step", operands: list[Any], env: list[Any]) -> bool:
+        """Whether a node of a TensorFlow graph is in a branch that is not taken; tell those that wait for it."""
+        if step.node.op_type in ("Merge", "RefMerge"):
+            dead = all(operand is DEAD for operand in operands)
+        else:
+            dead = any(operand is DEAD for operand in operands) or any(env[gate] is DEAD for gate in step.gates)
+        if step.mark >= 0:
+            env[step.mark] = DEAD if dead else None
+        return dead
+
+    def _loop(self, loop: "LoopPlan", operands: Sequence[Any], count: int) -> Sequence[Any]:
+        """Run a loop of a TensorFlow graph until no loop variable goes on; return what left it, ``count`` values."""
+        inputs = [operands[i] for i in loop.first]
+        lasting = inputs[: len(inputs) - loop.variables]
+        variables = inputs[len(lasting) :]
+        left: list[Any] = [DEAD] * count
+        while True:
+            results = self.graph(loop.body, [*lasting, *variables])
+            left = [old if new is DEAD else new for old, new in zip(left, results[loop.variables :], strict=True)]
+            variables = results[: loop.variables]
+            if not variables or any(variable is DEAD for variable in variables):
+                return left
 
     def step(self, step: "Step", operands: list[Any]) -> Sequence[Any]:
         """Run one node; return its results."""
@@ -172,7 +212,7 @@ def as_declared(value: Any, dtype: DType | None) -> Any:
     """Return a result as an array of the declared dtype, rounded once."""
     if value.__class__ is list:
         return [as_declared(item, dtype) for item in value]
-    if dtype is None or value is None or dtype.kind == "string":
+    if dtype is None or value is None or dtype.kind in ("string", "handle") or value is DEAD or value.__class__ is Handle:
         return value
     if not hasattr(value, "ndim") or not hasattr(value, "base"):
         import numpy as np

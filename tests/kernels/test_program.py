@@ -445,7 +445,7 @@ def test_sizes_with_a_name_and_unknown_ones_are_free() -> None:
 
 
 def test_a_missing_kernel_is_named_with_its_node_and_dtypes() -> None:
-    text = "graph g(%x: f32[2]) {\n  %y: f32[2] = tf.Sofmax<T=f32>(%x)\n  %z = own.Thing(%x)\n  return %y\n}"
+    text = "graph g(%x: f32[2]) {\n  %y: f32[2] = tf.Sofmax<T=f32>(%x)\n  %z = own.Thing(%x)\n  return %y, %z\n}"
     with pytest.raises(
         ag.KernelError, match=r"Node 'y' \(Sofmax\) on \(float32\) cannot run: op 'tf:Sofmax' has no kernel"
     ) as error:

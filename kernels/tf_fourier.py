@@ -1,0 +1,28 @@
+"""TensorFlow: Fourier transforms over the last one, two or three axes."""
+
+from collections.abc import Callable
+from typing import Any
+
+from ..graph.errors import KernelError
+from .call import Call
+from .registry import kernel
+from .shape import ints
+
+
+def _transform(name: str, rank: int) -> Callable[..., Any]:
+    def compute(call: Call, x: Any, length: Any = None) -> Any:
+        sizes = None if length is None else ints(length)
+        if sizes is not None and name == "rfftn" and any(a < b for a, b in zip(x.shape[-rank:], sizes, strict=True)):
+            raise KernelError(
+                f"{call.node.op_type}: an operand of shape {list(x.shape)} is shorter than fft_length. Received: {sizes}"
+            )
+        return getattr(call.xp.fft, name)(x, sizes, axes=list(range(-rank, 0)))
+
+    return compute
+
+
+for _rank, _end in ((1, ""), (2, "2D"), (3, "3D")):
+    kernel(f"tf:FFT{_end}", f"tf:BatchFFT{_end}")(_transform("fftn", _rank))
+    kernel(f"tf:IFFT{_end}", f"tf:BatchIFFT{_end}")(_transform("ifftn", _rank))
+    kernel(f"tf:RFFT{_end}")(_transform("rfftn", _rank))
+    kernel(f"tf:IRFFT{_end}")(_transform("irfftn", _rank))

@@ -1,0 +1,117 @@
+"""TensorFlow's convolutions against the definition, and their gradients against differences."""
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ampgraph.graph.errors import KernelError
+from tests.kernels.tf_layer import run_layer, slope
+
+RNG = np.random.default_rng(11)
+
+
+def defined(x: Any, w: Any, strides: Any, dilations: Any, pads: Any) -> Any:
+    """Return a convolution of ``x [N, spatial ..., C]``, a window at a time."""
+    rank = len(pads)
+    groups = x.shape[-1] // w.shape[-2]
+    x = np.pad(x, [(0, 0), *pads, (0, 0)])
+    counts = [(x.shape[1 + i] - (w.shape[i] - 1) * dilations[i] - 1) // strides[i] + 1 for i in range(rank)]
+    y = np.zeros((x.shape[0], *counts, w.shape[-1]))
+    depth, many = w.shape[-2], w.shape[-1] // groups
+    for at, g in product(product(*map(range, counts)), range(groups)):
+        part = tuple(
+            slice(p * s, p * s + (k - 1) * d + 1, d) for p, s, k, d in zip(at, strides, w.shape[:rank], dilations, strict=True)
+        )
+        window = x[(slice(None), *part, slice(g * depth, (g + 1) * depth))].reshape(x.shape[0], -1)
+        y[(slice(None), *at, slice(g * many, (g + 1) * many))] = window @ w[..., g * many : (g + 1) * many].reshape(-1, many)
+    return y
+
+
+CASES = [
+    # images, filter, strides, dilations, padding, what it comes to
+    ((2, 5, 4, 3), (3, 2, 3, 2), (1, 1), (1, 1), "SAME", ((1, 1), (0, 1))),
+    ((2, 5, 4, 4), (2, 2, 2, 6), (2, 1), (1, 1), "VALID", ((0, 0), (0, 0))),
+    ((1, 6, 5, 2), (3, 2, 2, 3), (1, 1), (2, 2), "SAME", ((2, 2), (1, 1))),
+    ((1, 4, 5, 2), (1, 1, 2, 3), (1, 1), (1, 1), "SAME", ((0, 0), (0, 0))),
+    ((1, 5, 5, 2), (3, 2, 2, 2), (2, 2), (1, 1), "EXPLICIT", ((1, 0), (2, 1))),
+    ((2, 4, 3, 5, 2), (2, 3, 2, 2, 2), (2, 1, 1), (1, 1, 1), "SAME", ((0, 0), (1, 1), (0, 1))),
+]
+
+
+def attributes(strides: Any, dilations: Any, padding: str, pads: Any, first: bool) -> dict[str, Any]:
+    """Return the attributes of a node, with the channels second or last."""
+
+    def along(inner: Any) -> list[int]:
+        return [1, 1, *inner] if first else [1, *inner, 1]
+
+    found: dict[str, Any] = {"strides": along(strides), "dilations": along(dilations), "padding": padding}
+    if padding == "EXPLICIT":
+        flat = [n for pair in pads for n in pair]
+        found["explicit_paddings"] = [0, 0, 0, 0, *flat] if first else [0, 0, *flat, 0, 0]
+    found["data_format"] = ("NCHW" if first else "NHWC") if len(pads) == 2 else ("NCDHW" if first else "NDHWC")
+    return found
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize(("shape", "taps", "strides", "dilations", "padding", "pads"), CASES)
+def test_convolutions_and_their_gradients(
+    shape: Any, taps: Any, strides: Any, dilations: Any, padding: str, pads: Any, first: bool
+) -> None:
+    given = attributes(strides, dilations, padding, pads, first)
+    rank = len(pads)
+    x, w = RNG.standard_normal(shape), RNG.standard_normal(taps)
+    wanted = defined(x, w, strides, dilations, pads)
+    turned = np.moveaxis(x, -1, 1) if first else x
+    y = run_layer(f"Conv{rank}D", turned, w, **given)
+    np.testing.assert_allclose(np.moveaxis(y, 1, -1) if first else y, wanted, atol=1e-12)
+    dy = RNG.standard_normal(wanted.shape)
+    dy_turned = np.moveaxis(dy, -1, 1) if first else dy
+    version = "V2" if rank == 3 else ""
+    dx = run_layer(f"Conv{rank}DBackpropInput{version}", np.int32(turned.shape), w, dy_turned, **given)
+    # a convolution is linear: <dy, conv(v, w)> = <dx, v> for every v
+    for _ in range(3):
+        v = RNG.standard_normal(shape)
+        by_definition = (dy * defined(v, w, strides, dilations, pads)).sum()
+        np.testing.assert_allclose((dx * (np.moveaxis(v, -1, 1) if first else v)).sum(), by_definition, rtol=1e-10)
+    dw = run_layer(f"Conv{rank}DBackpropFilter{version}", turned, np.int32(taps), dy_turned, **given)
+    for _ in range(3):
+        v = RNG.standard_normal(taps)
+        np.testing.assert_allclose((dw * v).sum(), (dy * defined(x, v, strides, dilations, pads)).sum(), rtol=1e-10)
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+def test_depthwise_convolutions_and_their_gradients(padding: str) -> None:
+    x, w = RNG.standard_normal((2, 5, 4, 3)), RNG.standard_normal((2, 3, 3, 2))
+    given = {"strides": [1, 2, 2, 1], "padding": padding}
+    y = run_layer("DepthwiseConv2dNative", x, w, **given)
+    pads = ((0, 1), (0, 1)) if padding == "SAME" else ((0, 0), (0, 0))
+    for c in range(3):
+        np.testing.assert_allclose(
+            y[..., 2 * c : 2 * c + 2], defined(x[..., c : c + 1], w[:, :, c : c + 1], (2, 2), (1, 1), pads), atol=1e-12
+        )
+    dy = RNG.standard_normal(y.shape)
+    dx = run_layer("DepthwiseConv2dNativeBackpropInput", np.int32(x.shape), w, dy, **given)
+    np.testing.assert_allclose(dx, slope(lambda v: run_layer("DepthwiseConv2dNative", v, w, **given), x, dy), atol=1e-7)
+    dw = run_layer("DepthwiseConv2dNativeBackpropFilter", x, np.int32(w.shape), dy, **given)
+    np.testing.assert_allclose(dw, slope(lambda v: run_layer("DepthwiseConv2dNative", x, v, **given), w, dy), atol=1e-7)
+
+
+def test_a_convolution_may_have_more_than_one_axis_of_batches() -> None:
+    x, w = RNG.standard_normal((2, 3, 4, 4, 2)), RNG.standard_normal((2, 2, 2, 3))
+    y = run_layer("Conv", x, w, strides=[1, 1, 1, 1], padding="VALID", batch_dims=2)
+    flat = defined(x.reshape(6, 4, 4, 2), w, (1, 1), (1, 1), ((0, 0), (0, 0)))
+    np.testing.assert_allclose(y, flat.reshape(2, 3, 3, 3, 3), atol=1e-12)
+
+
+def test_what_does_not_fit_is_an_error() -> None:
+    with pytest.raises(KernelError, match="do not fall into groups"):
+        run_layer("Conv2D", np.zeros((1, 4, 4, 3)), np.zeros((2, 2, 2, 2)), strides=[1, 1, 1, 1], padding="SAME")
+    with pytest.raises(KernelError, match="does not fit into 1 elements"):
+        run_layer("Conv2D", np.zeros((1, 1, 4, 2)), np.zeros((3, 1, 2, 2)), strides=[1, 1, 1, 1], padding="VALID")
+    with pytest.raises(KernelError, match="1 for batch and channels"):
+        run_layer("Conv2D", np.zeros((1, 4, 4, 2)), np.zeros((2, 2, 2, 2)), strides=[2, 1, 1, 1], padding="SAME")
+    with pytest.raises(KernelError, match="should have 2 channels"):
+        run_layer("Conv2DBackpropInput", np.int32([1, 4, 4, 2]), np.zeros((2, 2, 2, 2)), np.zeros((1, 3, 4, 2)),
+               strides=[1, 1, 1, 1], padding="SAME")  # fmt: skip
