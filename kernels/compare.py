@@ -10,6 +10,7 @@ from .call import constant_array
 from .feeds import random_feeds
 from .measure import wide_array
 from .program import compile
+from .pruning import inputs_of
 
 #: A value whose error is a larger share of its own norm than this is called bad.
 TOLERANCE = 0.05
@@ -134,7 +135,7 @@ def _converted(feeds: Mapping[str, Any], graph: Graph) -> dict[str, Any]:
     import numpy as np
 
     found = dict(feeds)
-    for value in graph.inputs:
+    for value in inputs_of(graph):
         feed, dtype = found.get(value.name), value.dtype
         if isinstance(feed, np.ndarray) and dtype is not None and dtype.kind == "float" and feed.dtype.kind not in "OSU":
             with np.errstate(all="ignore"):

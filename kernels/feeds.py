@@ -7,6 +7,7 @@ from ..graph.dtypes import DType, cast_array
 from ..graph.errors import KernelError, did_you_mean
 from ..graph.graph import Graph, Value
 from .call import text_array
+from .pruning import has_default, inputs_of
 from .room import check_room
 
 
@@ -108,14 +109,14 @@ def random_feeds(
     if not isinstance(seed, int) or seed < 0:
         raise KernelError(f"A seed is a whole number from 0 on. Received: {seed!r}")
     rng = np.random.default_rng(seed)
-    known = {dim for value in graph.inputs for dim in value.shape.dims or () if isinstance(dim, str)}
+    known = {dim for value in inputs_of(graph) for dim in value.shape.dims or () if isinstance(dim, str)}
     for name in sizes or {}:
         if name not in known:
             names = ", ".join(sorted(known)) or "none has a name"
             raise KernelError(
                 f"No dimension of the inputs of graph {graph.name!r} is called {name!r}: {names}.{did_you_mean(name, known)}"
             )
-    wanted = [value for value in graph.inputs if value.name not in skip and "default" not in value.producer.attributes]
+    wanted = [value for value in inputs_of(graph) if value.name not in skip and not has_default(value)]
     return {value.name: _random(value, rng, sizes or {}) for value in wanted}
 
 

@@ -8,6 +8,7 @@ from ..graph.graph import Graph, Value
 from .call import constant_array
 from .feeds import random_feeds
 from .program import compile
+from .pruning import inputs_of
 
 
 class Range(NamedTuple):
@@ -71,7 +72,7 @@ def measure(
         raise KernelError(f"A graph is measured on feeds for one run, or on feeds for each of several. Received: {feeds!r}")
     for run in runs:
         given = program.check(run)
-        for value, array in zip(graph.inputs, given, strict=True):
+        for value, array in zip(inputs_of(graph), given, strict=True):
             if value.name in run:
                 record(value, array)
         program(run, on_value=record)

@@ -10,6 +10,7 @@ from ..graph.graph import Graph, Node, Value
 from ..graph.types import FunctionRef, Tensor
 from .call import constant_array, readable_attributes, supplied_types
 from .frames import Frame, Item, Loop, find_frames, items_of
+from .pruning import inputs_of, needed
 from .registry import Kernel, all_kernels, find_kernel
 from .run import Run, widened
 
@@ -19,8 +20,6 @@ _ALWAYS_FOLDED = 1 << 20
 _MOST_GROWTH = 4
 _NO_FRAMES: Mapping[Node, Frame] = MappingProxyType({})
 _SWITCHES = ("Switch", "RefSwitch", "_SwitchN")
-#: Ops of TensorFlow whose results are what a run is fed.
-_PLACEHOLDERS = ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault")
 
 
 class Step:
@@ -369,32 +368,6 @@ class Planner:
             if bodies is not value:
                 step.attributes[name] = bodies[0]
         return step
-
-
-def inputs_of(graph: Graph) -> list[Value]:
-    """Return what a run of a graph is fed: formal inputs, and Placeholders of a TensorFlow graph."""
-    if graph.opsets or graph.is_function:
-        return list(graph.inputs)
-    nodes = (node for node in graph.nodes if node.domain == "tf" and node.op_type in _PLACEHOLDERS)
-    return [*graph.inputs, *(node.outputs[0] for node in nodes)]
-
-
-def needed(graph: Graph) -> list[Node]:
-    """Return the nodes of a TensorFlow graph that its results depend on; of a function also those with effects."""
-    order = graph.topological()
-    wanted = {value.producer for value in graph.outputs}
-    if graph.is_function:
-        wanted.update(
-            node for node in order if node.schema is not None and node.schema.stateful and node.op_type not in _PLACEHOLDERS
-        )
-    stack = list(wanted)
-    while stack:
-        node = stack.pop()
-        for source in (*(value.producer for value in node.inputs if value is not None), *node.controls):
-            if source not in wanted:
-                wanted.add(source)
-                stack.append(source)
-    return [node for node in order if node in wanted]
 
 
 def _reads(node: Node) -> list[int]:

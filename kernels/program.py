@@ -8,7 +8,8 @@ from ..graph.graph import Graph, Node, Value
 from .backend import get_backend
 from .feeds import check_feed
 from .handle import Handle, held
-from .plan import Planner, inputs_of, is_reference, missing_kernels
+from .plan import Planner, is_reference, missing_kernels
+from .pruning import inputs_of
 from .run import DEAD, Run
 
 

@@ -43,8 +43,9 @@ class Feeds:
         """
         from ampgraph.graph.errors import did_you_mean
         from ampgraph.kernels.feeds import random_feeds
+        from ampgraph.kernels.pruning import has_default, inputs_of
 
-        names = [value.name for value in graph.inputs]
+        names = [value.name for value in inputs_of(graph)]
         found: dict[str, Any] = {}
         for text in self.inputs:
             name, equals, path = text.partition("=")
@@ -57,7 +58,7 @@ class Feeds:
                 if key in found:
                     raise ArgumentError(f"Input {key!r} is given twice. Received: --input {text}")
                 found[key] = array
-        open_names = [v.name for v in graph.inputs if v.name not in found and "default" not in v.producer.attributes]
+        open_names = [v.name for v in inputs_of(graph) if v.name not in found and not has_default(v)]
         if open_names and not self.random:
             text = ", ".join(open_names)
             raise ArgumentError(f"No file is given for input {text}: --input NAME=FILE.npy, or --random to make them up.")
@@ -68,13 +69,14 @@ class Feeds:
 def explained(feeds: Feeds, graph: "Graph") -> Iterator[None]:
     """Add to an error of a run that dimensions without a size were taken as 1."""
     from ampgraph.graph.errors import KernelError
+    from ampgraph.kernels.pruning import inputs_of
 
     try:
         yield
     except KernelError as error:
-        dims = [dim for value in graph.inputs for dim in value.shape.dims or () if not isinstance(dim, int)]
+        dims = [dim for value in inputs_of(graph) for dim in value.shape.dims or () if not isinstance(dim, int)]
         names = ", ".join(dict.fromkeys(str(dim) for dim in dims if str(dim) not in ("None", "?", *feeds.sizes)))
-        if not feeds.random or len(feeds.inputs) >= len(graph.inputs) or not dims:
+        if not feeds.random or len(feeds.inputs) >= len(inputs_of(graph)) or not dims:
             raise
         which = f"Dimensions {names}" if names else "Dimensions without size and name"
         raise KernelError(
