@@ -1,6 +1,7 @@
 """TensorFlow: functions of two and more numbers, comparisons, and choices between them. Operands are broadcast."""
 
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -172,7 +173,7 @@ def _complex(call: Call, real: Any, imaginary: Any) -> Any:
 
 @kernel("tf:AddN", "tf:AccumulateNV2")
 def _add_n(call: Call, *operands: Any) -> Any:
-    return functools.reduce(call.xp.add, operands)
+    return functools.reduce(operator.add, operands)  # lists of tensors, too
 
 
 @kernel("tf:ClipByValue")

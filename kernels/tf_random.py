@@ -119,7 +119,7 @@ def uniform(stream: Stream, count: int, dtype: str) -> Any:
 def _normal_pairs(xp: Any, a: Any, b: Any) -> Any:
     """Return two normal numbers for each two uniform ones, by the method of Box and Muller: [..., 2]."""
     radius = xp.sqrt(-2 * xp.log(xp.maximum(a, a.dtype.type(1e-7))))
-    angle = b * a.dtype.type(2 * xp.pi)
+    angle = (2 * xp.pi * b.astype(xp.float64)).astype(b.dtype)  # rounded once, as TensorFlow does
     return xp.stack([xp.sin(angle) * radius, xp.cos(angle) * radius], axis=-1)
 
 
