@@ -70,7 +70,7 @@ def save_model(graph: Graph, path: Path, *, external_data: bool | None = None) -
                 store = _Store(file, name)
                 model = write_message(graph, store)
                 _sync(file)
-            pieces = [memoryview(serialize(model))]
+            pieces: Pieces = [memoryview(serialize(model))]
         if name or old:
             _write(note, [memoryview(json.dumps([name, *old]).encode())])
         _write(model_part, pieces)

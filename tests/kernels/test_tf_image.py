@@ -8,13 +8,18 @@ import pytest
 from ampgraph.graph.errors import KernelError
 from tests.kernels.tf_layer import run_layer, slope
 
+# They make arrays of lists, too.
+F32: Any = np.float32
+I32: Any = np.int32
+I64: Any = np.int64
+
 RNG = np.random.default_rng(14)
 LAYOUTS = [{}, {"align_corners": True}, {"half_pixel_centers": True}]
 
 
 def line(*numbers: float) -> Any:
     """Return an image of one row and one channel."""
-    return np.float32(numbers).reshape(1, 1, -1, 1)
+    return F32(numbers).reshape(1, 1, -1, 1)
 
 
 @pytest.mark.parametrize(
@@ -29,24 +34,24 @@ def line(*numbers: float) -> Any:
     ],
 )
 def test_enlarged_lines(op: str, layout: dict[str, bool], wanted: list[float]) -> None:
-    y = run_layer(f"Resize{op}", line(0, 4, 8), np.int32([1, 6]), **layout)
+    y = run_layer(f"Resize{op}", line(0, 4, 8), I32([1, 6]), **layout)
     np.testing.assert_allclose(y.ravel(), wanted, atol=1e-6)
 
 
 def test_areas_are_means() -> None:
     x = RNG.integers(0, 255, (2, 6, 8, 3)).astype(np.uint8)
-    y = run_layer("ResizeArea", x, np.int32([2, 4]))
+    y = run_layer("ResizeArea", x, I32([2, 4]))
     assert y.dtype == np.float32
     np.testing.assert_allclose(y, x.reshape(2, 2, 3, 4, 2, 3).mean((2, 4)), rtol=1e-6)
-    one = run_layer("ResizeArea", x[:, :1, :1], np.int32([3, 2]), align_corners=True)
+    one = run_layer("ResizeArea", x[:, :1, :1], I32([3, 2]), align_corners=True)
     np.testing.assert_array_equal(one, np.broadcast_to(x[:, :1, :1], (2, 3, 2, 3)))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_cubics_keep_what_stays_in_place_and_straight_lines(layout: dict[str, bool]) -> None:
     x = RNG.standard_normal((1, 4, 5, 2)).astype(np.float32)
-    np.testing.assert_allclose(run_layer("ResizeBicubic", x, np.int32([4, 5]), **layout), x, atol=1e-6)
-    y = run_layer("ResizeBicubic", line(*range(12)), np.int32([1, 24]), **layout).ravel()
+    np.testing.assert_allclose(run_layer("ResizeBicubic", x, I32([4, 5]), **layout), x, atol=1e-6)
+    y = run_layer("ResizeBicubic", line(*range(12)), I32([1, 24]), **layout).ravel()
     steps = np.diff(y[8:16], 2)
     np.testing.assert_allclose(steps, 0, atol=1e-5 if layout.get("half_pixel_centers") else 0.2)
 
@@ -57,20 +62,20 @@ def test_cubics_keep_what_stays_in_place_and_straight_lines(layout: dict[str, bo
 def test_gradients_of_resizing_are_slopes(op: str, size: tuple[int, int], layout: dict[str, bool]) -> None:
     x = RNG.standard_normal((1, 4, 3, 2)).astype(np.float32)
     dy = RNG.standard_normal((1, *size, 2)).astype(np.float32)
-    other = np.int32([4, 3]) if op == "NearestNeighbor" else x
+    other = I32([4, 3]) if op == "NearestNeighbor" else x
     # resizing is linear, so that long steps are exact and hide float32's rounding
-    exact = slope(lambda v: run_layer(f"Resize{op}", v.astype(np.float32), np.int32(size), **layout), x, dy, 1.0)
+    exact = slope(lambda v: run_layer(f"Resize{op}", v.astype(np.float32), I32(size), **layout), x, dy, 1.0)
     np.testing.assert_allclose(run_layer(f"Resize{op}Grad", dy, other, **layout), exact, atol=2e-5)
 
 
 def test_boxes_are_cut_out() -> None:
     x = np.arange(24, dtype=np.uint8).reshape(2, 3, 4, 1)
-    boxes = np.float32([[0, 0, 1, 1], [0.5, 0, 1, 1 / 3], [0, 0, 2, 1]])
-    y = run_layer("CropAndResize", x, boxes, np.int32([0, 1, 0]), np.int32([2, 2]), extrapolation_value=-1.0)
+    boxes = F32([[0, 0, 1, 1], [0.5, 0, 1, 1 / 3], [0, 0, 2, 1]])
+    y = run_layer("CropAndResize", x, boxes, I32([0, 1, 0]), I32([2, 2]), extrapolation_value=-1.0)
     assert y.dtype == np.float32
     np.testing.assert_allclose(y.reshape(3, 4), [[0, 3, 8, 11], [16, 17, 20, 21], [0, 3, -1, -1]], atol=1e-5)
     with pytest.raises(KernelError, match="none of 2 images"):
-        run_layer("CropAndResize", x, boxes, np.int32([0, 1, 2]), np.int32([2, 2]))
+        run_layer("CropAndResize", x, boxes, I32([0, 1, 2]), I32([2, 2]))
 
 
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
@@ -85,13 +90,13 @@ def test_blocks_become_channels_and_back(layout: str) -> None:
 
 def test_blocks_become_images_and_back() -> None:
     x = np.arange(2 * 5 * 4 * 3).reshape(2, 5, 4, 3)
-    y = run_layer("SpaceToBatchND", x, np.int32([3, 2]), np.int32([[0, 1], [1, 1]]))
+    y = run_layer("SpaceToBatchND", x, I32([3, 2]), I32([[0, 1], [1, 1]]))
     assert y.shape == (12, 2, 3, 3)
     np.testing.assert_array_equal(y[2 * (1 * 2 + 1) + 1, 1, 1], x[1, 4, 2])  # row 1 * 3 + 1, column 1 * 2 + 1 less 1
-    back = run_layer("BatchToSpaceND", y, np.int32([3, 2]), np.int32([[0, 1], [1, 1]]))
+    back = run_layer("BatchToSpaceND", y, I32([3, 2]), I32([[0, 1], [1, 1]]))
     np.testing.assert_array_equal(back, x)
-    z = run_layer("SpaceToBatch", x[:, :4], np.int32([[0, 0], [0, 0]]), block_size=2)
-    np.testing.assert_array_equal(run_layer("BatchToSpace", z, np.int32([[1, 0], [0, 2]]), block_size=2), x[:, 1:4, :2])
+    z = run_layer("SpaceToBatch", x[:, :4], I32([[0, 0], [0, 0]]), block_size=2)
+    np.testing.assert_array_equal(run_layer("BatchToSpace", z, I32([[1, 0], [0, 2]]), block_size=2), x[:, 1:4, :2])
 
 
 def test_patches() -> None:
@@ -103,19 +108,20 @@ def test_patches() -> None:
 
 @pytest.mark.parametrize("mode", ["REFLECT", "SYMMETRIC"])
 def test_mirrors(mode: str) -> None:
-    x, amounts = RNG.standard_normal((3, 4)), np.int32([[2, 1], [0, 3]])
+    x, amounts = RNG.standard_normal((3, 4)), I32([[2, 1], [0, 3]])
     y = run_layer("MirrorPad", x, amounts, mode=mode)
-    np.testing.assert_array_equal(y, np.pad(x, amounts.tolist(), mode.lower()))
+    fill: Any = mode.lower()
+    np.testing.assert_array_equal(y, np.pad(x, amounts.tolist(), fill))
     dy = RNG.standard_normal(y.shape)
     dx = run_layer("MirrorPadGrad", dy, amounts, mode=mode)
-    np.testing.assert_allclose(dx, slope(lambda v: np.pad(v, amounts.tolist(), mode.lower()), x, dy), atol=1e-7)
+    np.testing.assert_allclose(dx, slope(lambda v: np.pad(v, amounts.tolist(), fill), x, dy), atol=1e-7)
     with pytest.raises(KernelError, match="cannot be mirrored"):
-        run_layer("MirrorPad", x, np.int32([[4, 0], [0, 0]]), mode=mode)
+        run_layer("MirrorPad", x, I32([[4, 0], [0, 0]]), mode=mode)
 
 
 def test_constants_around() -> None:
     x = np.array([True, False])
-    assert run_layer("Pad", x, np.int64([[1, 2]])).tolist() == [False, True, False, False, False]
-    assert run_layer("PadV2", x, np.int64([[0, 1]]), np.array(True)).tolist() == [True, False, True]
+    assert run_layer("Pad", x, I64([[1, 2]])).tolist() == [False, True, False, False, False]
+    assert run_layer("PadV2", x, I64([[0, 1]]), np.array(True)).tolist() == [True, False, True]
     with pytest.raises(KernelError, match="a pair of numbers"):
-        run_layer("Pad", x, np.int32([[-1, 2]]))
+        run_layer("Pad", x, I32([[-1, 2]]))

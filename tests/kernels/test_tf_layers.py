@@ -8,9 +8,15 @@ import pytest
 from ampgraph.graph.errors import KernelError
 from tests.kernels.tf_layer import run_layer, slope
 
+# They make arrays of lists, too.
+F32: Any = np.float32
+I32: Any = np.int32
+F64: Any = np.float64
+I64: Any = np.int64
+
 RNG = np.random.default_rng(13)
 NAN, INF = np.nan, np.inf
-NUMBERS = np.float32([NAN, INF, -INF, 0, -0.0, 1, -1, 6, 7])
+NUMBERS = F32([NAN, INF, -INF, 0, -0.0, 1, -1, 6, 7])
 
 
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
@@ -49,7 +55,7 @@ def test_batch_normalization_in_training(layout: str) -> None:
 
 def test_batch_normalization_in_use_and_of_nothing() -> None:
     x = RNG.standard_normal((2, 3, 3, 2)).astype(np.float32)
-    scale, offset, mean, variance = np.float32([[1, 2], [3, 4], [5, 6], [7, 8]])
+    scale, offset, mean, variance = F32([[1, 2], [3, 4], [5, 6], [7, 8]])
     y = run_layer("FusedBatchNorm", x, scale, offset, mean, variance, results=5, is_training=False)[0]
     np.testing.assert_allclose(y, (x - mean) / np.sqrt(variance + 1e-4) * scale + offset, atol=1e-5)
     dx, by_scale, by_offset, _, _ = run_layer("FusedBatchNormGrad", x, x, scale, mean, variance, results=5, is_training=False)
@@ -72,7 +78,7 @@ def test_statistics_of_half_precision_are_float32() -> None:
 @pytest.mark.parametrize(("layout", "axis"), [("NHWC", 3), ("NCHW", 1)])
 def test_bias(layout: str, axis: int) -> None:
     x = RNG.integers(-9, 9, (2, 3, 4, 3)).astype(np.int32)
-    bias = np.int32([1, 2, 3])
+    bias = I32([1, 2, 3])
     along = [-1 if i == axis else 1 for i in range(4)]
     np.testing.assert_array_equal(run_layer("BiasAdd", x, bias, data_format=layout), x + bias.reshape(along))
     axes = tuple(i for i in range(4) if i != axis)
@@ -109,12 +115,12 @@ def test_response_normalization(beta: float) -> None:
     ],
 )
 def test_activations_are_as_tensorflow_printed_them(op: str, wanted: list[float]) -> None:
-    np.testing.assert_allclose(run_layer(op, NUMBERS), np.float32(wanted), rtol=1e-6)
+    np.testing.assert_allclose(run_layer(op, NUMBERS), F32(wanted), rtol=1e-6)
 
 
 @pytest.mark.parametrize("op", ["Relu", "Relu6", "Elu", "Selu", "LeakyRelu", "Softplus", "Softsign"])
 def test_gradients_of_activations_are_slopes(op: str) -> None:
-    x = np.float64([-3, -0.7, 0.2, 2, 5.5, 8])
+    x = F64([-3, -0.7, 0.2, 2, 5.5, 8])
     dy = RNG.standard_normal(6)
     other = run_layer(op, x) if op in ("Elu", "Selu") else x
     np.testing.assert_allclose(run_layer(f"{op}Grad", dy, other), slope(lambda v: run_layer(op, v), x, dy), atol=1e-7)
@@ -169,7 +175,7 @@ def test_lstm_and_its_gradient(version: str, order: str, forget: float, peephole
     w, b = RNG.standard_normal((5, 12)).astype(np.float32), RNG.standard_normal(12).astype(np.float32)
     peepholes = list(RNG.standard_normal((3, 3)).astype(np.float32))
     used = peepholes if peephole else [np.zeros(3)] * 3
-    operands = [np.int64(3), x, cs, h, w, *peepholes, b]
+    operands = [I64(3), x, cs, h, w, *peepholes, b]
     given: dict[str, Any] = {"use_peephole": peephole}
     saved = run_layer(f"BlockLSTM{version}", *operands, results=7, **given)
     wide = [v.astype(np.float64) for v in (x, cs, h, w)]
@@ -202,13 +208,13 @@ def test_one_step_of_an_lstm_is_a_sequence_of_one() -> None:
     rest = [cs, h, w, *RNG.standard_normal((3, 3)).astype(np.float32), b]
     given = {"use_peephole": True, "cell_clip": 0.2}
     step = run_layer("LSTMBlockCell", x, *rest, results=7, **given)
-    whole = run_layer("BlockLSTM", np.int64(1), x[None], *rest, results=7, **given)
-    assert np.abs(step[1]).max() == np.float32(0.2)
+    whole = run_layer("BlockLSTM", I64(1), x[None], *rest, results=7, **given)
+    assert np.abs(step[1]).max() == F32(0.2)
     for one, many in zip(step, whole, strict=True):
         np.testing.assert_allclose(one, many[0], rtol=1e-5, atol=1e-6)
     d = list(RNG.standard_normal((2, 2, 3)).astype(np.float32))
     grads = run_layer("LSTMBlockCellGrad", x, *rest, *step[:6], *d, results=5, use_peephole=True)
-    wholes = run_layer("BlockLSTMGrad", np.int64(1), x[None], *rest, *whole, *(v[None] for v in d), results=8, use_peephole=True)
+    wholes = run_layer("BlockLSTMGrad", I64(1), x[None], *rest, *whole, *(v[None] for v in d), results=8, use_peephole=True)
     np.testing.assert_allclose(grads[0], wholes[1], atol=1e-5)
     np.testing.assert_allclose(grads[1].sum(0), wholes[7], atol=1e-5)
 

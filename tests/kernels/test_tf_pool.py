@@ -1,10 +1,17 @@
 """TensorFlow's pools: the numbers that TensorFlow 2.21 gives for odd windows, and gradients against differences."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from ampgraph.graph.errors import KernelError
 from tests.kernels.tf_layer import run_layer, slope
+
+# They make arrays of lists, too.
+F32: Any = np.float32
+I32: Any = np.int32
+I64: Any = np.int64
 
 RNG = np.random.default_rng(12)
 PAIRS = {"ksize": [1, 1, 2, 1], "strides": [1, 1, 2, 1], "padding": "VALID"}
@@ -14,7 +21,7 @@ NAN, INF = np.nan, np.inf
 
 def row(*numbers: float) -> np.ndarray:
     """Return an image of one row and one channel."""
-    return np.float32(numbers).reshape(1, 1, -1, 1)
+    return F32(numbers).reshape(1, 1, -1, 1)
 
 
 def test_not_a_number_is_the_lowest_number() -> None:
@@ -68,7 +75,7 @@ def test_gradients_are_slopes(padding: str, layout: str) -> None:
     )
     np.testing.assert_array_equal(run_layer("MaxPoolGradGrad", x, y, x, **given), y)
     np.testing.assert_allclose(
-        run_layer("AvgPoolGrad", np.int32(x.shape), dy, **given),
+        run_layer("AvgPoolGrad", I32(x.shape), dy, **given),
         slope(lambda v: run_layer("AvgPool", v, **given), x, dy),
         atol=1e-7,
     )
@@ -76,7 +83,7 @@ def test_gradients_are_slopes(padding: str, layout: str) -> None:
 
 def test_sizes_may_be_operands() -> None:
     x = RNG.standard_normal((1, 4, 4, 2))
-    y = run_layer("MaxPoolV2", x, np.int32([1, 2, 2, 1]), np.int32([1, 2, 2, 1]), padding="VALID")
+    y = run_layer("MaxPoolV2", x, I32([1, 2, 2, 1]), I32([1, 2, 2, 1]), padding="VALID")
     np.testing.assert_array_equal(y, x.reshape(1, 2, 2, 2, 2, 2).max((2, 4)))
 
 
@@ -84,6 +91,6 @@ def test_what_does_not_fit_is_an_error() -> None:
     with pytest.raises(KernelError, match="positive integer for each axis"):
         run_layer("MaxPool", row(1, 2), ksize=[1, 1, 2], strides=[1, 1, 1, 1], padding="VALID")
     with pytest.raises(KernelError, match="should have the shape"):
-        run_layer("AvgPoolGrad", np.int32([1, 1, 4, 1]), row(1, 2, 3), **PAIRS)
+        run_layer("AvgPoolGrad", I32([1, 1, 4, 1]), row(1, 2, 3), **PAIRS)
     with pytest.raises(KernelError, match="argmax lies outside"):
-        run_layer("MaxPoolGradWithArgmax", row(1, 2), row(1), np.int64([[[[2]]]]), **PAIRS)
+        run_layer("MaxPoolGradWithArgmax", row(1, 2), row(1), I64([[[[2]]]]), **PAIRS)

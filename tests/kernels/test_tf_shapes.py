@@ -8,8 +8,12 @@ import pytest
 import ampgraph as ag
 from tests.kernels.tf_node import run_tf
 
+# They make arrays of lists, too.
+F32: Any = np.float32
+F16: Any = np.float16
+
 X = np.arange(60, dtype=np.float32).reshape(4, 3, 5)
-INT = np.int32
+INT: Any = np.int32
 
 
 def part(x: Any, begin: Any, end: Any, strides: Any, **masks: int) -> Any:
@@ -72,7 +76,7 @@ def test_an_index_outside_is_refused_or_ignored(index: int) -> None:
         "TensorScatterUpdate",
         X[0, 0],
         INT([[1], [index - 1 if index < 0 else 9]]),
-        np.float32([7, 8]),
+        F32([7, 8]),
         bad_indices_policy="IGNORE",
     )
     assert found.tolist() == [0, 7, 2, 3, 4]
@@ -83,13 +87,13 @@ def test_an_index_outside_is_refused_or_ignored(index: int) -> None:
     [("Update", [1, 9, 3]), ("Add", [1, 2 + 5 + 9, 3]), ("Sub", [1, 2 - 5 - 9, 3]), ("Max", [1, 9, 3]), ("Min", [1, 2, 3])],
 )
 def test_updates_of_one_place_are_all_done(op: str, wanted: list[float]) -> None:
-    found = run_tf(f"TensorScatter{op}", np.float32([1, 2, 3]), INT([[1], [1]]), np.float32([5, 9]))
+    found = run_tf(f"TensorScatter{op}", F32([1, 2, 3]), INT([[1], [1]]), F32([5, 9]))
     assert found.tolist() == wanted
 
 
 def test_sums_of_half_updates_are_rounded_once() -> None:
     # In float16 1 added to 2048 is lost each time.
-    found = run_tf("TensorScatterAdd", np.float16([2048]), np.zeros((4, 1), INT), np.ones(4, np.float16))
+    found = run_tf("TensorScatterAdd", F16([2048]), np.zeros((4, 1), INT), np.ones(4, np.float16))
     assert found.dtype == np.float16
     assert found.tolist() == [2052]
 
@@ -121,7 +125,7 @@ def test_an_open_size_beside_a_size_of_0(shape: Any, wanted: Any, found: Any) ->
 
 
 def test_the_largest_beside_nan() -> None:
-    x = np.float32([1, np.nan, 3, 2])
+    x = F32([1, np.nan, 3, 2])
     values, places = run_tf("TopKV2", x, INT(1), results=2)
     assert (values.tolist(), places.tolist()) == ([3], [2])
     values, places = run_tf("TopKV2", x, INT(2), results=2)
@@ -129,10 +133,10 @@ def test_the_largest_beside_nan() -> None:
 
 
 def test_distinct_elements_as_they_come() -> None:
-    values, places = run_tf("Unique", np.float32([3, 1, 3, np.nan, np.nan, 0.0, -0.0]), results=2)
+    values, places = run_tf("Unique", F32([3, 1, 3, np.nan, np.nan, 0.0, -0.0]), results=2)
     assert values.tolist()[:2] == [3, 1]
     assert places.tolist() == [0, 1, 0, 2, 3, 4, 4]
-    rows, places = run_tf("UniqueV2", np.float32([[1, 2], [0, 0], [1, 2]]), INT([0]), results=2)
+    rows, places = run_tf("UniqueV2", F32([[1, 2], [0, 0], [1, 2]]), INT([0]), results=2)
     assert (rows.tolist(), places.tolist()) == ([[1, 2], [0, 0]], [0, 1, 0])
 
 
@@ -145,7 +149,7 @@ def test_sequences_turn_around_along_any_axes() -> None:
 
 
 def test_indices_outside_are_cold() -> None:
-    found = run_tf("OneHot", INT([[0, -1], [5, 1]]), INT(3), np.float16(2), np.float16(-1), axis=0)
+    found = run_tf("OneHot", INT([[0, -1], [5, 1]]), INT(3), F16(2), F16(-1), axis=0)
     assert found.shape == (3, 2, 2)
     assert found[:, 0, 0].tolist() == [2, -1, -1]
     assert found[:, 0, 1].tolist() == found[:, 1, 0].tolist() == [-1, -1, -1]

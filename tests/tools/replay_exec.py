@@ -24,7 +24,7 @@ REWRITTEN = ("amp/", "cf/", "model/", "train/")
 
 def main() -> int:
     """Run the cases; return 1 if one fails."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", nargs="*", default=[], metavar="TEXT", help="cases whose id or kind contains one of these")
     parser.add_argument("--rewrite", choices=BOUNDS, help="run the graphs rewritten to this dtype")
