@@ -155,7 +155,7 @@ def _logistic(x: Any) -> Any:
     return 1 / (1 + np.exp(-x))
 
 
-def lstm(x: Any, cs: Any, h: Any, w: Any, peepholes: Any, b: Any, order: str, forget: float) -> tuple[Any, Any]:
+def _lstm(x: Any, cs: Any, h: Any, w: Any, peepholes: Any, b: Any, order: str, forget: float) -> tuple[Any, Any]:
     """Return cell states and outputs of an LSTM; ``order`` names the columns of the weights."""
     states, outputs = [], []
     for row in x:
@@ -166,6 +166,9 @@ def lstm(x: Any, cs: Any, h: Any, w: Any, peepholes: Any, b: Any, order: str, fo
         states.append(cs)
         outputs.append(h)
     return np.stack(states), np.stack(outputs)
+
+
+lstm: Any = _lstm  # called with lists of operands
 
 
 @pytest.mark.parametrize("peephole", [False, True])

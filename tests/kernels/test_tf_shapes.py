@@ -16,7 +16,7 @@ X = np.arange(60, dtype=np.float32).reshape(4, 3, 5)
 INT: Any = np.int32
 
 
-def part(x: Any, begin: Any, end: Any, strides: Any, **masks: int) -> Any:
+def part(x: Any, begin: Any, end: Any, strides: Any, **masks: Any) -> Any:
     return run_tf("StridedSlice", x, *(INT(v) for v in (begin, end, strides)), **masks)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ampgraph.graph.dtypes import dtype_of_array
+from ampgraph.graph.dtypes import DType, dtype_of_array
 from ampgraph.graph.schemas.tf import find
 from tests.kernels.one_node import run_op
 
@@ -22,9 +22,9 @@ def run_layer(op: str, *operands: Any, results: int = 1, **attributes: Any) -> A
     schema = find(op)
     assert schema is not None
     arrays = [np.asarray(operand) for operand in operands]
-    types = {name: variable.default.name for name, variable in schema.type_vars.items() if hasattr(variable.default, "name")}
+    types = {name: variable.default.name for name, variable in schema.type_vars.items() if isinstance(variable.default, DType)}
     types |= {formal.var: dtype_of_array(x.dtype).name for formal, x in zip(schema.inputs, arrays, strict=False) if formal.var}
-    given = {name: value.encode() if isinstance(value, str) else value for name, value in attributes.items()}
+    given: dict[str, Any] = {name: value.encode() if isinstance(value, str) else value for name, value in attributes.items()}
     return run_op(f"tf:{op}", *arrays, results=results, types=types, **given)
 
 
