@@ -35,7 +35,7 @@ def part(x: Any, begin: Any, end: Any, strides: Any, **masks: Any) -> Any:
         ([0, 1, 2], [0, 0, 0], [1, 1, 1], {"shrink_axis_mask": 7}, X[0, 1, 2]),
     ],
 )
-def test_parts_are_those_of_numpy(begin: Any, end: Any, strides: Any, masks: dict[str, int], wanted: Any) -> None:
+def test_parts_are_those_of_numpy(begin: Any, end: Any, strides: Any, masks: dict[str, Any], wanted: Any) -> None:
     if wanted is None:
         with pytest.raises(ag.KernelError, match="at most one index is an ellipsis"):
             part(X, begin, end, strides, **masks)
