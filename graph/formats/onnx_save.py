@@ -56,7 +56,7 @@ def save_model(graph: Graph, path: Path, *, external_data: bool | None = None) -
         raise FormatError("A model with external data can only be written to a file.")
     stem = f".{target.name[:150]}.ampgraph-{os.getpid()}-{os.urandom(6).hex()}"
     model_part, data_part, note = (target.with_name(stem + suffix) for suffix in ("", ".data", ".note"))
-    pieces = [] if external_data else _put_together(graph)
+    pieces: Pieces = [] if external_data else _put_together(graph)
     if target.exists() and not target.is_file():  # a pipe or device cannot be replaced
         with open(target, "wb") as file:
             _write_pieces(pieces, file)
@@ -70,7 +70,7 @@ def save_model(graph: Graph, path: Path, *, external_data: bool | None = None) -
                 store = _Store(file, name)
                 model = write_message(graph, store)
                 _sync(file)
-            pieces: Pieces = [memoryview(serialize(model))]
+            pieces = [memoryview(serialize(model))]
         if name or old:
             _write(note, [memoryview(json.dumps([name, *old]).encode())])
         _write(model_part, pieces)
