@@ -25,7 +25,7 @@ def transform(xp: Any, scores: Any, name: str) -> Any:
         if name == "SOFTMAX_ZERO":
             e = xp.where(xp.abs(scores) > 1e-7, e, 0)
         return e / e.sum(axis=-1, keepdims=True)
-    if name == "PROBIT":  # inverse of the normal distribution; the inverse error function after Winitzki
+    if name == "PROBIT":  # inverse of the normal distribution, by a closed form of the inverse error function
         x = 2 * scores - 1
         log = xp.log((1 - x) * (1 + x))
         part = 2 / (3.14159 * 0.147) + 0.5 * log

@@ -54,7 +54,7 @@ def erfc(xp: Any, x: Any) -> Any:
 kernel("tf:Erfc")(lambda call, x: erfc(call.xp, call.xp.asarray(x)))
 
 
-# Rational approximation of the normal distribution's quantiles, by its author P. J. Acklam good to 1.2e-9.
+# A published rational approximation of the normal distribution's quantiles, good to 1.2e-9.
 _CENTRE = (
     (-39.69683028665376, 220.9460984245205, -275.9285104469687, 138.3577518672690, -30.66479806614716, 2.506628277459239),
     (-54.47609879822406, 161.5858368580409, -155.6989798598866, 66.80131188771972, -13.28068155288572, 1.0),
