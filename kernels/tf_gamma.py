@@ -25,7 +25,7 @@ def _series(xp: Any, a: Any, x: Any) -> Any:
 
 
 def _fraction(xp: Any, first: Any, factors: Any) -> Any:
-    """Return ``b0 + a1 / (b1 + a2 / (b2 + …))`` from the left, as quotients of successive approximants; ``factors(n)`` is (a, b) of place n."""
+    """Return ``b0 + a1 / (b1 + a2 / (b2 + …))``, from the left; ``factors(n)`` is (a, b) of place n."""
     result = numerator = xp.where(first == 0, _TINY, first)
     denominator = xp.zeros_like(result)
     for n in range(1, _MOST):
