@@ -57,7 +57,7 @@ def test_gradients_of_boxes_are_slopes(size: tuple[int, int]) -> None:
 
     by_images = run_op("tf:CropAndResizeGradImage", dy, BOXES, WHICH, np.int32(x.shape), types={"T": "float32"})
     np.testing.assert_allclose(by_images, slope(lambda v: cut(v, BOXES), x, dy, 0.5), atol=2e-5)
-    inner = np.float32([[0.11, 0.23, 0.83, 0.91], [0.2, 0.3, 0.7, 0.55], [0.31, 0.13, 0.77, 0.86], [0.9, 0.8, 0.1, 0.2]])
+    inner = np.float32([[0.11, 0.231, 0.83, 0.917], [0.2, 0.3, 0.7, 0.55], [0.31, 0.13, 0.77, 0.86], [0.903, 0.807, 0.107, 0.213]])
     by_boxes = run_layer("CropAndResizeGradBoxes", dy, x, inner, WHICH)
     np.testing.assert_allclose(by_boxes, slope(lambda v: cut(x, v), inner, dy, 1e-3), rtol=5e-3, atol=2e-2)
     with pytest.raises(KernelError, match="none of 2 images"):
