@@ -26,8 +26,8 @@ def crop_and_resize(call: "Call", x: Any, boxes: Any, which: Any, size: Any) -> 
         raise KernelError(f"Op CropAndResize has the modes bilinear and nearest. Received: {mode!r}")
     (height, width), rows, columns = x.shape[2:], int(size[0]), int(size[1])
     check_room(xp, (len(boxes), x.shape[1], rows, columns), x.itemsize)
-    ys = _places(xp, boxes[:, 0], boxes[:, 2], height, rows)
-    xs = _places(xp, boxes[:, 1], boxes[:, 3], width, columns)
+    ys = box_places(xp, boxes[:, 0], boxes[:, 2], height, rows)
+    xs = box_places(xp, boxes[:, 1], boxes[:, 3], width, columns)
     inside = ((ys >= 0) & (ys <= height - 1))[:, :, None] & ((xs >= 0) & (xs <= width - 1))[:, None, :]
     ys, xs = xp.clip(ys, 0, height - 1), xp.clip(xs, 0, width - 1)
     image = which.reshape(-1, 1, 1)
@@ -47,7 +47,7 @@ def crop_and_resize(call: "Call", x: Any, boxes: Any, which: Any, size: Any) -> 
     return xp.moveaxis(result, -1, 1)
 
 
-def _places(xp: Any, start: Any, end: Any, length: int, count: int) -> Any:
+def box_places(xp: Any, start: Any, end: Any, length: int, count: int) -> Any:
     """Return ``[boxes, count]``: places from ``start`` to ``end``; the middle if there is only one."""
     if count == 1:
         return (0.5 * (start + end) * (length - 1))[:, None]

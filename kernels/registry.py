@@ -22,9 +22,10 @@ _MODULES = (
     *("position_bias", "qlinear", "qmatmul", "rotary", "runtime_attention"),
     # TensorFlow
     *("tf_activation", "tf_arrays", "tf_batchnorm", "tf_binary", "tf_blocks", "tf_cast", "tf_choose", "tf_control"),
-    *("tf_conv", "tf_conv_grad", "tf_counting", "tf_einsum", "tf_fourier", "tf_gamma", "tf_gather", "tf_image", "tf_join"),
-    *("tf_linalg", "tf_lists", "tf_math", "tf_matmul", "tf_optimizers", "tf_optional", "tf_pad", "tf_pool", "tf_pool_grad"),
-    *("tf_random", "tf_reduce", "tf_rnn", "tf_scatter", "tf_segment", "tf_shape", "tf_slice", "tf_softmax", "tf_special"),
+    *("tf_conv", "tf_conv_grad", "tf_counting", "tf_crop", "tf_ctc", "tf_cudnn", "tf_cudnn_grad", "tf_dilation"),
+    *("tf_einsum", "tf_fourier", "tf_fused", "tf_gamma", "tf_gather", "tf_image", "tf_join", "tf_linalg", "tf_lists"),
+    *("tf_math", "tf_matmul", "tf_optimizers", "tf_optional", "tf_pad", "tf_pool", "tf_pool_grad", "tf_random"),
+    *("tf_reduce", "tf_rnn", "tf_scale", "tf_scatter", "tf_segment", "tf_shape", "tf_slice", "tf_softmax", "tf_special"),
     *("tf_stack", "tf_variables"),
 )
 

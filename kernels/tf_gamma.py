@@ -1,10 +1,12 @@
 """TensorFlow: incomplete gamma and beta functions, zeta and polygamma functions, modified Bessel functions; all in float64."""
 
+from collections.abc import Callable
 from math import pi
 from typing import Any
 
+from .registry import kernel
 from .room import check_broadcast
-from .tf_special import digamma, lgamma, special
+from .tf_special import digamma, in_double, lgamma
 
 #: Terms and factors after which series and fractions are cut off; hard cases end with what they have.
 _MOST = 2000
@@ -61,11 +63,6 @@ def _incomplete_gamma(xp: Any, a: Any, x: Any) -> tuple[Any, Any]:
     return tuple(xp.where(is_known, value, xp.where(ends, end, xp.nan)) for value, end in ((lower, 1.0), (upper, 0.0)))
 
 
-special("Igamma")(lambda xp, a, x: _incomplete_gamma(xp, a, x)[0])
-special("Igammac")(lambda xp, a, x: _incomplete_gamma(xp, a, x)[1])
-
-
-@special("Betainc")
 def _betainc(xp: Any, a: Any, b: Any, x: Any) -> Any:
     """Return the regularized incomplete beta function.
 
@@ -90,7 +87,6 @@ def _betainc(xp: Any, a: Any, b: Any, x: Any) -> Any:
     return xp.where(is_known, xp.where(swapped, 1 - result, result), xp.nan)
 
 
-@special("Zeta")
 def _zeta(xp: Any, x: Any, q: Any) -> Any:
     """Return the sum of ``(q + n) ** -x`` over all n from 0 on: ten terms, and the rest by the formula of Euler and Maclaurin."""
     check_broadcast(xp, x, q)
@@ -108,7 +104,6 @@ def _zeta(xp: Any, x: Any, q: Any) -> Any:
     return xp.where(x > 1, total, xp.where(x == 1, xp.inf, xp.nan))
 
 
-@special("Polygamma")
 def _polygamma(xp: Any, n: Any, x: Any) -> Any:
     """Return the n-th derivative of the digamma function."""
     sign = xp.where(n % 2 == 0, -1.0, 1.0)
@@ -138,7 +133,16 @@ def _bessel(xp: Any, order: int, x: Any) -> Any:
     return xp.where(xp.isnan(x), x, result * xp.sign(x) if order else result)
 
 
-special("BesselI0e")(lambda xp, x: _bessel(xp, 0, x))
-special("BesselI1e")(lambda xp, x: _bessel(xp, 1, x))
-special("BesselI0")(lambda xp, x: _bessel(xp, 0, x) * xp.exp(xp.abs(x)))
-special("BesselI1")(lambda xp, x: _bessel(xp, 1, x) * xp.exp(xp.abs(x)))
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "BesselI0": lambda xp, x: _bessel(xp, 0, x) * xp.exp(xp.abs(x)),
+    "BesselI0e": lambda xp, x: _bessel(xp, 0, x),
+    "BesselI1": lambda xp, x: _bessel(xp, 1, x) * xp.exp(xp.abs(x)),
+    "BesselI1e": lambda xp, x: _bessel(xp, 1, x),
+    "Betainc": _betainc,
+    "Igamma": lambda xp, a, x: _incomplete_gamma(xp, a, x)[0],
+    "Igammac": lambda xp, a, x: _incomplete_gamma(xp, a, x)[1],
+    "Polygamma": _polygamma,
+    "Zeta": _zeta,
+}
+for _op, _function in _FUNCTIONS.items():
+    kernel(f"tf:{_op}")(in_double(_function))

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..graph.errors import KernelError
-from .crop import crop_and_resize
 from .registry import kernel
 from .room import check_room
 
@@ -186,13 +185,3 @@ def resize_nearest_grad(call: "Call", dy: Any, size: Any) -> Any:
         index = nearest(call, sizes[axis - 1], dy.shape[axis])[:, None]
         dy = spread(xp, dy, axis, Taps(index, xp.ones(index.shape, xp.int8)), sizes[axis - 1])
     return dy
-
-
-@kernel("tf:CropAndResize")
-def tf_crop_and_resize(call: "Call", x: Any, boxes: Any, which: Any, size: Any) -> Any:
-    """Boxes cut out of images and resized to one size, in float32."""
-    xp = call.xp
-    if which.size and not 0 <= int(which.min()) <= int(which.max()) < x.shape[0]:
-        raise KernelError(f"A box names none of {x.shape[0]} images. Received: {int(which.min())} to {int(which.max())}")
-    images = xp.moveaxis(x.astype(xp.float32, copy=False), -1, 1)
-    return xp.moveaxis(crop_and_resize(call, images, boxes, which, size), 1, -1)

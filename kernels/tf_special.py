@@ -15,19 +15,15 @@ from .registry import kernel
 _Formula = Callable[..., Any]
 
 
-def special(*names: str) -> Callable[[_Formula], _Formula]:
-    """Register a function of (array module, float64 arrays) as the kernel of the named ops, rounded to the operands' dtype."""
+def in_double(function: _Formula) -> _Formula:
+    """Return the kernel that hands float64 operands to a function of (array module, arrays), and rounds to the operands' dtype."""
 
-    def register(function: _Formula) -> _Formula:
-        def compute(call: Call, *operands: Any) -> Any:
-            xp = call.xp
-            wide = [xp.asarray(x, dtype=xp.float64) for x in operands]
-            return xp.asarray(function(xp, *wide)).astype(operands[0].dtype)
+    def compute(call: Call, *operands: Any) -> Any:
+        xp = call.xp
+        wide = [xp.asarray(x, dtype=xp.float64) for x in operands]
+        return xp.asarray(function(xp, *wide)).astype(operands[0].dtype)
 
-        kernel(*(f"tf:{name}" for name in names))(compute)
-        return function
-
-    return register
+    return compute
 
 
 def erfc(xp: Any, x: Any) -> Any:
@@ -69,7 +65,6 @@ def _polynomial(coefficients: tuple[float, ...], x: Any) -> Any:
     return functools.reduce(lambda total, c: total * x + c, coefficients, 0 * x)
 
 
-@special("Ndtri")
 def ndtri(xp: Any, p: Any) -> Any:
     """Return the quantile of the normal distribution, refined by Halley's method to some 1e-15."""
     small = xp.minimum(p, 1 - p)  # by symmetry
@@ -87,7 +82,6 @@ def ndtri(xp: Any, p: Any) -> Any:
     return xp.where((p >= 0) & (p <= 1), x, xp.nan)
 
 
-@special("Erfinv")
 def erfinv(xp: Any, x: Any) -> Any:
     """Return the inverse of the error function; near 0, where quantiles lose digits, by Newton's method."""
     near = xp.abs(x) < 0.25
@@ -117,7 +111,6 @@ def _log_gamma_above(xp: Any, x: Any) -> Any:
     return result - xp.log(factors)
 
 
-@special("Lgamma")
 def lgamma(xp: Any, x: Any) -> Any:
     """Return the logarithm of the absolute value of the gamma function."""
     positive = xp.where(x > 0, x, 1 - x)
@@ -128,7 +121,6 @@ def lgamma(xp: Any, x: Any) -> Any:
     return xp.where((x == 1) | (x == 2), 0.0, result)
 
 
-@special("Digamma")
 def digamma(xp: Any, x: Any) -> Any:
     """Return the derivative of the gamma function's logarithm."""
     positive = xp.where(x > 0, x, 1 - x)
@@ -144,3 +136,7 @@ def digamma(xp: Any, x: Any) -> Any:
     result = xp.where(x == xp.inf, xp.inf, result)
     result = xp.where((x < 0) & (x == xp.floor(x)), xp.nan, result)
     return xp.where(x == 0, xp.nan, result)  # as TensorFlow has it
+
+
+for _op, _function in {"Digamma": digamma, "Erfinv": erfinv, "Lgamma": lgamma, "Ndtri": ndtri}.items():
+    kernel(f"tf:{_op}")(in_double(_function))

@@ -118,8 +118,15 @@ def test_outputs_and_tables_do_not_share_stdout(run: Run, graph: Path) -> None:
         assert not result.stdout_bytes
 
 
-def test_run_names_what_has_no_kernel(run: Run, model: Path) -> None:
-    assert "'tf:Placeholder' has no kernel" in run("run", model, code=1).stderr
+def test_run_names_what_has_no_kernel(run: Run, tmp_path: Path) -> None:
+    text = "graph g(%x: f32[2,2]) {\n  %y: f32[2,2] = tf.MatrixExponential<T=f32>(%x)\n  return %y\n}\n"
+    (tmp_path / "g.txt").write_text(text)
+    assert "'tf:MatrixExponential' has no kernel" in run("run", tmp_path / "g.txt", "--random", code=1).stderr
+
+
+def test_tensorflow_graphs_run(run: Run, model: Path) -> None:
+    assert "float32" in run("run", model, "--random").stdout
+    assert "No file is given for input x, w" in run("run", model, code=2).stderr
 
 
 def test_compare_says_which_value_is_bad_first(run: Run, graph: Path, low: Path, tmp_path: Path) -> None:
