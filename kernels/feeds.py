@@ -6,6 +6,7 @@ from typing import Any
 from ..graph.dtypes import DType, cast_array
 from ..graph.errors import KernelError, did_you_mean
 from ..graph.graph import Graph, Value
+from ..graph.types import Shape
 from .call import text_array
 from .pruning import has_default, inputs_of
 from .room import check_room
@@ -123,7 +124,9 @@ def random_feeds(
 def _random(value: Value, rng: Any, sizes: Mapping[str, int]) -> Any:
     import numpy as np
 
-    dtype, dims = value.dtype, value.shape.dims
+    dtype, dims, declared = value.dtype, value.shape.dims, value.producer.attributes.get("shape")
+    if dims is None and isinstance(declared, Shape):  # of a Placeholder
+        dims = declared.dims
     if dtype is None or dims is None or value.container:
         raise KernelError(f"Input {value.name!r} ({dtype}{value.shape} {value.container}) cannot be made up; give a feed for it.")
     shape = [dim if isinstance(dim, int) else sizes.get(dim or "", 1) for dim in dims]

@@ -124,8 +124,10 @@ def test_run_names_what_has_no_kernel(run: Run, tmp_path: Path) -> None:
     assert "'tf:MatrixExponential' has no kernel" in run("run", tmp_path / "g.txt", "--random", code=1).stderr
 
 
-def test_tensorflow_graphs_run(run: Run, model: Path) -> None:
-    assert "float32" in run("run", model, "--random").stdout
+def test_tensorflow_graphs_run(run: Run, model: Path, tmp_path: Path) -> None:
+    feeds = tmp_path / "feeds.npz"
+    np.savez(feeds, x=np.eye(4, dtype=np.float32), w=np.eye(4, dtype=np.float32))
+    assert "float32" in run("run", model, "--input", feeds).stdout
     assert "No file is given for input x, w" in run("run", model, code=2).stderr
 
 

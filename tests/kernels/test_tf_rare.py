@@ -10,9 +10,14 @@ from ampgraph.graph.errors import KernelError
 from tests.kernels.one_node import run_op
 from tests.kernels.tf_layer import run_layer, slope
 
+# They make arrays of lists, too.
+F32: Any = np.float32
+I32: Any = np.int32
+I64: Any = np.int64
+
 RNG = np.random.default_rng(23)
-BOXES = np.float32([[0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9], [-0.2, 0.3, 1.2, 0.5], [0.9, 0.8, 0.1, 0.2]])
-WHICH = np.int32([0, 1, 1, 0])
+BOXES = F32([[0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9], [-0.2, 0.3, 1.2, 0.5], [0.9, 0.8, 0.1, 0.2]])
+WHICH = I32([0, 1, 1, 0])
 
 
 def dilated(x: Any, w: Any, stride: int, rate: int) -> Any:
@@ -50,16 +55,14 @@ def test_whole_dilations_see_nothing_outside() -> None:
 @pytest.mark.parametrize("size", [(4, 5), (1, 3)])
 def test_gradients_of_boxes_are_slopes(size: tuple[int, int]) -> None:
     x, dy = RNG.standard_normal((2, 5, 6, 2)).astype(np.float32), RNG.standard_normal((4, *size, 2)).astype(np.float32)
-    crop = np.int32(size)
+    crop = I32(size)
 
     def cut(images: Any, boxes: Any) -> Any:
-        return run_layer("CropAndResize", np.float32(images), np.float32(boxes), WHICH, crop).astype(np.float64)
+        return run_layer("CropAndResize", F32(images), F32(boxes), WHICH, crop).astype(np.float64)
 
-    by_images = run_op("tf:CropAndResizeGradImage", dy, BOXES, WHICH, np.int32(x.shape), types={"T": "float32"})
+    by_images = run_op("tf:CropAndResizeGradImage", dy, BOXES, WHICH, I32(x.shape), types={"T": "float32"})
     np.testing.assert_allclose(by_images, slope(lambda v: cut(v, BOXES), x, dy, 0.5), atol=2e-5)
-    inner = np.float32(
-        [[0.11, 0.231, 0.83, 0.917], [0.2, 0.3, 0.7, 0.55], [0.31, 0.13, 0.77, 0.86], [0.903, 0.807, 0.107, 0.213]]
-    )
+    inner = F32([[0.11, 0.231, 0.83, 0.917], [0.2, 0.3, 0.7, 0.55], [0.31, 0.13, 0.77, 0.86], [0.903, 0.807, 0.107, 0.213]])
     by_boxes = run_layer("CropAndResizeGradBoxes", dy, x, inner, WHICH)
     np.testing.assert_allclose(by_boxes, slope(lambda v: cut(x, v), inner, dy, 1e-3), rtol=5e-3, atol=2e-2)
     with pytest.raises(KernelError, match="none of 2 images"):
@@ -68,8 +71,8 @@ def test_gradients_of_boxes_are_slopes(size: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("name", ["lanczos3", "gaussian", "box", "triangle", "keyscubic", "mitchellcubic"])
 def test_scaled_images(name: str) -> None:
-    flat, size = np.full((1, 6, 7, 1), 3, np.float32), np.int32([9, 5])
-    scale, shift = np.float32([1.5, 0.7]), np.float32([0.5, 0])
+    flat, size = np.full((1, 6, 7, 1), 3, np.float32), I32([9, 5])
+    scale, shift = F32([1.5, 0.7]), F32([0.5, 0])
     y = run_layer("ScaleAndTranslate", flat, size, scale, shift, kernel_type=name)
     np.testing.assert_allclose(y[:, 1:], np.full((1, 8, 5, 1), 3), rtol=1e-6)
     x, dy = RNG.standard_normal((1, 6, 7, 2)).astype(np.float32), RNG.standard_normal((1, 9, 5, 2)).astype(np.float32)
@@ -77,7 +80,7 @@ def test_scaled_images(name: str) -> None:
     back = run_layer("ScaleAndTranslateGrad", dy, x, scale, shift, kernel_type=name)
     assert float((y * dy).sum()) == pytest.approx(float((x * back).sum()), abs=1e-4)
     if name in ("lanczos3", "box", "triangle", "keyscubic"):
-        moved = run_layer("ScaleAndTranslate", x, np.int32([6, 7]), np.float32([1, 1]), np.float32([2, 0]), kernel_type=name)
+        moved = run_layer("ScaleAndTranslate", x, I32([6, 7]), F32([1, 1]), F32([2, 0]), kernel_type=name)
         np.testing.assert_allclose(moved[:, 2:], x[:, :-2], atol=1e-5)
         np.testing.assert_array_equal(moved[:, :2], 0)
 
@@ -93,9 +96,9 @@ def spelled_loss(logits: Any, labels: list[int]) -> float:
 
 
 def test_spellings() -> None:
-    logits, rows, lengths = RNG.standard_normal((5, 3, 3)), [[0, 1], [1, 1], [0]], np.int32([5, 4, 1])
-    places = np.int64([[b, i] for b, row in enumerate(rows) for i in range(len(row))])
-    values = np.int32([label for row in rows for label in row])
+    logits, rows, lengths = RNG.standard_normal((5, 3, 3)), [[0, 1], [1, 1], [0]], I32([5, 4, 1])
+    places = I64([[b, i] for b, row in enumerate(rows) for i in range(len(row))])
+    values = I32([label for row in rows for label in row])
 
     def losses(x: Any) -> Any:
         return np.array([spelled_loss(x[:n, b], rows[b]) for b, n in enumerate(lengths)])
@@ -104,9 +107,9 @@ def test_spellings() -> None:
     np.testing.assert_allclose(loss, losses(logits), rtol=1e-12)
     np.testing.assert_allclose(gradient, slope(losses, logits, np.ones(3)), atol=1e-8)
     with pytest.raises(KernelError, match="Sequence 1 has 2 labels"):
-        run_layer("CTCLoss", logits, places, values, np.int32([5, 1, 1]), results=2)
+        run_layer("CTCLoss", logits, places, values, I32([5, 1, 1]), results=2)
     ignored = {"ignore_longer_outputs_than_inputs": True}
-    loss, gradient = run_layer("CTCLoss", logits, places, values, np.int32([5, 1, 1]), results=2, **ignored)
+    loss, gradient = run_layer("CTCLoss", logits, places, values, I32([5, 1, 1]), results=2, **ignored)
     assert loss[1] == 0
     assert not gradient[:, 1].any()
 
@@ -124,7 +127,7 @@ def test_what_is_fused_comes_after_the_convolution() -> None:
     np.testing.assert_allclose(fused(bias, ops=[b"BiasAdd", b"Relu"]), np.maximum(y + bias, 0))
     scale, offset, mean = RNG.standard_normal((3, 4))
     variance = RNG.random(4)
-    wanted = (y - mean) / np.sqrt(variance + np.float32(1e-4)) * scale + offset
+    wanted = (y - mean) / np.sqrt(variance + F32(1e-4)) * scale + offset
     np.testing.assert_allclose(fused(scale, offset, mean, variance, ops=[b"FusedBatchNorm"]), wanted)
     with pytest.raises(KernelError, match="'Sine'"):
         fused(ops=[b"Sine"])
