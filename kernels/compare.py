@@ -94,8 +94,8 @@ def compare(
 ) -> Comparison:
     """Run two graphs on the same feeds and compare the values that correspond.
 
-    Elements that float16 cannot hold count as right where the second graph has from 24576 to 65504 of the same sign: masks in
-    front of a softmax, which a rewrite makes that small.
+    Elements that float16 cannot hold count as right where the second graph has from 24576 to 65504 of the same sign, those from
+    2**127 on where it has at least 2**126: masks in front of a softmax, which a rewrite makes that small.
 
     Values correspond if their nodes have the same name and op, else if they have the same name themselves. Every node runs, and
     every value is in the dtype that the graph says. All values of the first graph are kept in memory meanwhile.
@@ -212,7 +212,9 @@ def _row(value: Value, name: str, a: Any, b: Any, tolerance: float) -> Row:
     with np.errstate(all="ignore"):
         fine_x, fine_y = np.isfinite(x), np.isfinite(y)
         kept = y * np.sign(x)
-        x = np.where(fine_x & (np.abs(x) >= _LARGE) & (kept >= _LEAST_MASK) & (kept < _LARGE), y, x)
+        masks = (np.abs(x) >= _LARGE) & (kept >= _LEAST_MASK) & (kept < _LARGE)
+        masks |= (np.abs(x) >= 2.0**127) & (kept >= 2.0**126)  # of bfloat16
+        x = np.where(fine_x & fine_y & masks & (np.abs(x) < 2.0**128), y, x)
         both = fine_x & fine_y
         x, y, wide_x, wide_y = np.where(both, x, 0), np.where(both, y, 0), x, y
         off = np.abs(y - x)

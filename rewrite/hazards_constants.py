@@ -13,7 +13,8 @@ _FACTOR = 2048.0
 
 #: What a huge negative mask becomes. It has to absorb scores when they are added, which 2**15 and more do to scores below 16, half
 #: a step there; to leave room for scores added to it, up to 16352; and it is 3 * 2**14, exact in float16.
-_MASK = 49152.0
+#: In bfloat16, where the lowest float32 rounds to infinity and a row of only infinities has no softmax, 2**127 leaves room for two.
+_MASKS = {float16: 49152.0, bfloat16: 2.0**127}
 #: Ops whose results are no larger than their operands.
 _KEEP_SIZE = frozenset(
     [
@@ -113,9 +114,10 @@ def _only_masks(view: View, found: Found, node: Node) -> bool:
         view.op(other) in _MASK_ENDS or _is_bound(view, node, other) for other in ends
     )
     masks = masks and not any(view.is_returned(other) for other in (vertex, *way) if view.op(other) not in _MASK_ENDS)
-    if masks and view.low is float16:
+    if masks:
         sums = any(view.op(v) in ("Add", "Sum") and _adds_masks(view, v, {vertex, *way}) for v in way)
-        found.clamps[node] = Clamp(_MASK / 2 if sums else _MASK, (vertex, *way))
+        most = _MASKS[view.low]
+        found.clamps[node] = Clamp(most / 2 if sums else most, (vertex, *way))
     return masks
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from onnx import GraphProto, ModelProto, TensorProto, numpy_helper
 
+import ampgraph as ag
 from ampgraph.rewrite import RewriteResult
 from ampgraph.rewrite.hazards import KINDS
 from ampgraph.rewrite.model_report import hazards
@@ -499,3 +500,13 @@ def test_a_large_constant_behind_a_cast_that_is_read_twice_stays() -> None:
     after = rewrite(proto)[1]
     assert "c" in {tensor.name for tensor in after.graph.initializer}
     assert "Cast" not in [node.op_type for node in after.graph.node if node.output[0] == "f"]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_rows_that_are_masked_whole_have_a_softmax(dtype: str) -> None:
+    proto = model(
+        f"g ({F} x, bool[8,64] b) => ({F} y) {{ a = MatMul(x, w) s = Where(b, a, lowest) p = Softmax(s) y = MatMul(p, w) }}",
+        weights={"w": (64, 64), "lowest": np.float32(LOWEST)},
+    )
+    after = ag.compile(rewrite(proto, dtype=dtype)[0].graph)
+    assert np.isfinite(after({"x": X, "b": np.zeros((8, 64), bool)})["y"]).all()
