@@ -11,8 +11,8 @@ from ..graph.types import Placeholder, Tensor
 from .handle import Handle
 
 if TYPE_CHECKING:
-    from .plan import Step
     from .run import Run
+    from .steps import Step
 
 
 class Call:

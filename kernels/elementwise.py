@@ -7,12 +7,8 @@ from typing import Any
 from .call import Call
 from .registry import kernel
 
-
-def _plain(name: str) -> Callable[..., Any]:
-    return lambda call, x: getattr(call.xp, name)(x, out=call.out)
-
-
-for _op, _name in {
+#: ONNX's op -> the function of NumPy that it is. TensorFlow calls most of them the same.
+UNARY = {
     "Acos": "arccos",
     "Acosh": "arccosh",
     "Asin": "arcsin",
@@ -37,8 +33,16 @@ for _op, _name in {
     "Sqrt": "sqrt",
     "Tan": "tan",
     "Tanh": "tanh",
-}.items():
-    kernel(_op, inplace=_op not in ("IsNaN", "Not"))(_plain(_name))
+}
+
+
+def in_place(name: str) -> Callable[..., Any]:
+    """Return the kernel that calls a function of the array module, over its operand where that is free."""
+    return lambda call, x: getattr(call.xp, name)(x, out=call.out)
+
+
+for _op, _name in UNARY.items():
+    kernel(_op, inplace=_op not in ("IsNaN", "Not"))(in_place(_name))
 
 
 @kernel("Abs")

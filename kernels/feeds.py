@@ -26,6 +26,8 @@ def check_feed(feed: Any, value: Value) -> Any:
         KernelError: If the feed does not fit.
     """
     name, container = value.name, value.container
+    if value.dtype is not None and value.dtype.kind == "handle":
+        raise KernelError(f"Input {name!r} is a {value.dtype}, which lives in a run and cannot be fed.")
     if container.startswith("optional"):
         if feed is None:
             return None

@@ -42,21 +42,43 @@ class Loop:
         return [node for node in self.nodes if node not in ends]
 
 
-def find_frames(order: Iterable[Node]) -> dict[Node, Frame]:
-    """Return the frame of every node; an Exit is in the frame that it leaves."""
+def find_frames(order: Iterable[Node], outputs: Iterable[Value]) -> dict[Node, Frame]:
+    """Return the frame of every node; an Exit is in the frame that it leaves.
+
+    Args:
+        order: The nodes, each behind those that it reads.
+        outputs: What the graph returns.
+
+    Raises:
+        KernelError: If a node reads values of different frames, leaves none, or the graph returns a value inside of one.
+    """
     frames: dict[Node, Frame] = {}
     for node in order:
-        frame: Frame = ()
-        for source in sources_of(node):
-            if source in frames:
-                outside = frames[source][:-1] if _is(source, "Exit") else frames[source]
-                frame = max(frame, outside, key=len)
+        around = {source: _outside(source, frames) for source in sources_of(node)}
+        frame = next(iter(around.values()), ())
+        other = next((source for source, found in around.items() if found != frame), None)
+        if other is not None:
+            places = f"{_place(frame)}, and {other} {_place(around[other])}"
+            raise KernelError(f"Node {node} waits for {next(iter(around))} {places}; an Enter or an Exit is missing.")
         if _is(node, "Enter"):
-            frame = (*frame, str(node.attributes.get("frame_name")))
+            name = node.attributes.get("frame_name")
+            frame = (*frame, name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name))
         elif _is(node, "Exit") and not frame:
             raise KernelError(f"Node {node} leaves a loop that no Enter leads into.")
         frames[node] = frame
+    for value in outputs:
+        if inside := _outside(value.producer, frames):
+            raise KernelError(f"Result {value.name!r} is {_place(inside)}; only an Exit leads out of it.")
     return frames
+
+
+def _outside(node: Node, frames: dict[Node, Frame]) -> Frame:
+    """Return the frame in which a node's results are read."""
+    return frames[node][:-1] if _is(node, "Exit") else frames[node]
+
+
+def _place(frame: Frame) -> str:
+    return f"in loop {'/'.join(frame)!r}" if frame else "outside of loops"
 
 
 def sources_of(node: Node) -> Iterator[Node]:
@@ -94,11 +116,30 @@ def _complete(loop: Loop, frames: dict[Node, Frame]) -> None:
     own = [node for node in loop.nodes if frames[node] == loop.frame]
     loop.enters = [node for node in own if _is(node, "Enter")]
     loop.exits = [node for node in own if _is(node, "Exit")]
+    members = set(loop.nodes)
+    for node in loop.enters:
+        if again := next((source for source in sources_of(node) if source in members), None):
+            raise KernelError(f"Node {node} enters loop {'/'.join(loop.frame)!r} with what leaves it at {again}.")
     for node in own:
         back = next((v for v in node.inputs if v is not None and _is(v.producer, "NextIteration")), None)
         if back is not None:
             loop.merges.append(node)
             loop.ends.append(back)
+
+
+def check_loops(order: Iterable[Node]) -> None:
+    """Refuse loops that cannot begin.
+
+    Raises:
+        KernelError: If a NextIteration leads to anything but a Merge that an Enter leads to as well.
+    """
+    for node in order:
+        sources = [value.producer for value in node.inputs if value is not None]
+        if not any(_is(source, "NextIteration") for source in sources):
+            continue
+        if not _is(node, "Merge") or not any(_is(source, "Enter") for source in sources):
+            ops = ", ".join(source.op_type for source in sources)
+            raise KernelError(f"A NextIteration leads to a Merge, and so does an Enter. Received: {node} of {ops}")
 
 
 def _sorted(needed: dict[Item, list[Item]]) -> Iterator[Item]:

@@ -2,131 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
-from ..graph.dtypes import DTYPES, DType
+from ..graph.dtypes import DTYPES
 from ..graph.errors import AmpgraphError, KernelError, did_you_mean
 from ..graph.graph import Graph, Node, Value
 from ..graph.types import FunctionRef, Tensor
-from .call import constant_array, readable_attributes, supplied_types
-from .frames import Frame, Item, Loop, find_frames, items_of
+from .call import constant_array
+from .frames import Frame, Item, Loop, check_loops, find_frames, items_of
 from .pruning import inputs_of, needed
-from .registry import Kernel, all_kernels, find_kernel
+from .registry import all_kernels, find_kernel
 from .run import Run, widened
+from .steps import LoopPlan, Plan, Step
 
 _FLOAT16 = DTYPES["float16"]
 #: A result that is made of constants stays a constant up to so many bytes, or if it is not much larger than they are.
 _ALWAYS_FOLDED = 1 << 20
 _MOST_GROWTH = 4
 _NO_FRAMES: Mapping[Node, Frame] = MappingProxyType({})
-_SWITCHES = ("Switch", "RefSwitch", "_SwitchN")
-
-
-class Step:
-    """One node of a plan.
-
-    Attributes:
-        node: The node.
-        kernel: Its kernel; None for the call of a function.
-        function: The plan of the function it calls.
-        bodies: The plans of the graphs that it owns.
-        attributes: Attributes as kernels read them.
-        opset: Version of the op's domain.
-        operands: Register of each operand, -1 where omitted.
-        reads: Positions of operands that are references to variables, where the node wants what these hold.
-        results: Register of each result, -1 where nobody uses it.
-        dead: Registers that are read here for the last time.
-        gates: Registers of nodes that this one waits for and that may be in a branch not taken.
-        mark: Register that says whether this node ran, for those that wait for it; -1 where none does.
-        loop: The loop of a TensorFlow graph that runs here, in place of a node; ``node`` is its first Enter.
-        types: The node's types, and those that the caller of the function around it supplies.
-        dtypes: Dtype of each result as far as declared.
-        is_typed: Whether all of them are.
-        operand_dtypes: Dtype of each operand as far as declared.
-        stays_wide: Whether its float16 result, rounded, stays an array of float32, because all that use it compute in float32.
-    """
-
-    __slots__ = (
-        "attributes",
-        "bodies",
-        "dead",
-        "dtypes",
-        "function",
-        "gates",
-        "is_typed",
-        "kernel",
-        "loop",
-        "mark",
-        "node",
-        "operand_dtypes",
-        "operands",
-        "opset",
-        "reads",
-        "results",
-        "stays_wide",
-        "types",
-    )
-
-    def __init__(self, node: Node, given: Mapping[str, Any]) -> None:
-        self.node = node
-        self.kernel: Kernel | None = None
-        self.function: Plan | None = None
-        self.bodies: dict[Graph, Plan] = {}
-        self.attributes = readable_attributes(node, given)
-        self.opset = node.graph.opsets.get(node.domain, 1)
-        self.operands: list[int] = []
-        self.reads: list[int] = []
-        self.results: list[int] = []
-        self.dead: list[int] = []
-        self.gates: list[int] = []
-        self.mark = -1
-        self.loop: LoopPlan | None = None
-        self.types: Mapping[str, DType] = node.types
-        self.dtypes: list[DType | None] = [value.dtype for value in node.outputs]
-        supplied = supplied_types(node, self.attributes)
-        if supplied:
-            self.types = {**node.types, **supplied}
-            ports = node.signature.outputs
-            self.dtypes = [supplied.get(str(port), dtype) for port, dtype in zip(ports, self.dtypes, strict=True)]
-        self.is_typed = None not in self.dtypes
-        self.operand_dtypes: list[DType | None] = [None if value is None else value.dtype for value in node.inputs]
-        self.stays_wide = False
-
-
-class Plan:
-    """A graph made ready to run. Nothing in it changes while it runs, so that several threads can.
-
-    Attributes:
-        graph: The graph.
-        steps: Its nodes in the order in which they run.
-        template: A value for each register: constants, and None for what is computed.
-        inputs: Register of each graph input, -1 where nobody uses it.
-        outputs: Register of each graph output.
-        branches: Whether there are branches that may not be taken: Switches of TensorFlow graphs.
-    """
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.steps: list[Step] = []
-        self.template: list[Any] = []
-        self.inputs: list[int] = []
-        self.outputs: list[int] = []
-        self.branches = False
-
-
-class LoopPlan(NamedTuple):
-    """A loop of a TensorFlow graph.
-
-    Attributes:
-        body: One iteration: what enters for good and the loop variables go in, the next loop variables and what leaves come out.
-        first: Positions of what enters among the loop's operands: for each input of ``body`` before the loop variables, then
-            for each loop variable.
-        variables: How many loop variables there are.
-    """
-
-    body: Plan
-    first: list[int]
-    variables: int
+_SWITCHES = ("Switch", "RefSwitch", "_SwitchN", "Merge", "RefMerge")
 
 
 class Planner:
@@ -166,7 +60,8 @@ class Planner:
             self._fill(plan, graph.topological(), graph.inputs, graph.outputs, given)
         else:
             order = needed(graph)
-            frames = find_frames(order)
+            check_loops(order)
+            frames = find_frames(order, graph.outputs)
             self._fill(plan, items_of(order, frames, ()), inputs_of(graph), graph.outputs, given, frames)
 
     def _fill(
@@ -190,7 +85,7 @@ class Planner:
         inner = [node for item in items for node in (item.enters if isinstance(item, Loop) else (item,))]
         used = {value for node in inner for value in node.inputs if value is not None} | set(outputs)
         waited = {source for node in inner for source in node.controls}
-        plan.branches = any(node.op_type in _SWITCHES and node.domain == "tf" for node in inner)
+        plan.branches = any(isinstance(item, Loop) or _may_be_dead(item) for item in items)
         marks: dict[Node, int] = {}
         registers: dict[Value, int] = {}
         constants: set[int] = set()
@@ -362,7 +257,9 @@ class Planner:
             for i, body in enumerate(bodies):
                 if isinstance(body, Graph):
                     step.bodies[body] = self.plan(body, given)
-                elif isinstance(body, FunctionRef) and body.name in functions:
+                elif isinstance(body, FunctionRef):
+                    if body.name not in functions:
+                        raise KernelError(f"Node {node} calls function {body.name!r}, which the graph does not have.")
                     bodies[i] = called = functions[body.name]
                     step.bodies[called] = self._function(called, dict(body.attributes))
             if bodies is not value:
@@ -389,6 +286,15 @@ def is_reference(value: Value) -> bool:
         return False
     places = schema.split_outputs(value.producer.signature)
     return any(formal.is_ref and value.index in places[formal.name] for formal in schema.outputs)
+
+
+def _may_be_dead(node: Node) -> bool:
+    """Whether a result of a node may be one of a branch that is not taken: of TensorFlow's switches, and of what calls functions."""
+    if node.domain != "tf":
+        return False
+    values = node.attributes.values()
+    calls = any(isinstance(item, FunctionRef) for value in values for item in (value if isinstance(value, list) else (value,)))
+    return node.op_type in _SWITCHES or calls or node.op_type in node.graph.functions
 
 
 def _key(value: Any) -> Any:

@@ -13,7 +13,7 @@ from .call import Call
 from .handle import Handle, held
 
 if TYPE_CHECKING:
-    from .plan import LoopPlan, Plan, Step
+    from .steps import LoopPlan, Plan, Step
 
 #: What kernels may raise on operands that make no sense.
 _ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, MemoryError, NotImplementedError)

@@ -1,5 +1,6 @@
 """Ops that only give the elements another shape or order; results share memory with operands where NumPy can."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..graph.errors import KernelError
@@ -100,6 +101,11 @@ def _split(call: Call, x: Any, split: Any = None) -> Any:
         sizes = ints(split)
     if min(sizes, default=0) < 0 or (split is not None and sum(sizes) != x.shape[axis]):
         raise KernelError(f"Axis {axis} of an operand of shape {list(x.shape)} cannot be split. Received: {sizes}")
+    return parts_of(x, sizes, axis)
+
+
+def parts_of(x: Any, sizes: Sequence[int], axis: int) -> tuple[Any, ...]:
+    """Return views of an array, one behind the other along an axis, of these sizes."""
     results, start = [], 0
     for size in sizes:
         results.append(x[(slice(None),) * axis + (slice(start, start + size),)])

@@ -3,9 +3,11 @@
 Loops that are cycles of ops are put together by :mod:`~ampgraph.kernels.frames`.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..graph.errors import KernelError
+from ..graph.graph import Graph
 from .call import Call
 from .registry import kernel
 from .room import check_room
@@ -73,6 +75,8 @@ def switch_n(call: Call, data: Any, index: Any) -> tuple[Any, ...]:
 @kernel("tf:Merge", "tf:RefMerge", moves=True)
 def merge(call: Call, *values: Any) -> tuple[Any, Any]:
     """Return the value of the branch that was taken, and which it was."""
+    if not values:
+        raise KernelError("Merge: there is nothing to choose from.")
     index = next(i for i, value in enumerate(values) if value is not DEAD)
     return values[index], call.xp.asarray(index, call.xp.int32)
 
@@ -80,29 +84,31 @@ def merge(call: Call, *values: Any) -> tuple[Any, Any]:
 @kernel("tf:PartitionedCall", "tf:StatefulPartitionedCall", moves=True)
 def partitioned_call(call: Call, *operands: Any) -> tuple[Any, ...]:
     """Call a function."""
-    return tuple(call.run(call.attr("f"), operands))
+    return results_of(call, call.attr("f"), operands, call.results)
 
 
 @kernel("tf:If", "tf:StatelessIf", "tf:_If", moves=True)
 def if_(call: Call, condition: Any, *operands: Any) -> tuple[Any, ...]:
     """Call one of two functions."""
-    return tuple(call.run(call.attr("then_branch" if truth(condition) else "else_branch"), operands))
+    return results_of(call, call.attr("then_branch" if truth(condition) else "else_branch"), operands, call.results)
 
 
 @kernel("tf:Case", "tf:StatelessCase", moves=True)
 def case(call: Call, index: Any, *operands: Any) -> tuple[Any, ...]:
     """Call one of several functions; the last if there is no such function."""
     branches = call.attr("branches")
+    if not branches:
+        raise KernelError("Case: there are no functions to choose from.")
     chosen = int(index)
-    return tuple(call.run(branches[chosen if 0 <= chosen < len(branches) else -1], operands))
+    return results_of(call, branches[chosen if 0 <= chosen < len(branches) else -1], operands, call.results)
 
 
 @kernel("tf:While", "tf:StatelessWhile", "tf:_While", moves=True)
 def while_(call: Call, *values: Any) -> tuple[Any, ...]:
     """Call one function as long as another returns true."""
     condition, body = call.attr("cond"), call.attr("body")
-    while truth(call.run(condition, values)[0]):
-        values = tuple(call.run(body, values))
+    while truth(results_of(call, condition, values, 1)[0]):
+        values = results_of(call, body, values, len(values))
     return values
 
 
@@ -113,7 +119,7 @@ def for_(call: Call, start: Any, limit: Any, delta: Any, *values: Any) -> tuple[
     if not step:
         raise KernelError("For: the step is not 0.")
     for i in range(int(start), int(limit), step):
-        values = tuple(call.run(body, [call.xp.asarray(i, call.xp.int32), *values]))
+        values = results_of(call, body, [call.xp.asarray(i, call.xp.int32), *values], len(values))
     return values
 
 
@@ -132,6 +138,25 @@ def fake_param(call: Call) -> Any:
 def to_bool(call: Call, x: Any) -> Any:
     """Return whether a condition holds."""
     return call.xp.asarray(truth(x))
+
+
+def results_of(call: Call, function: Graph, operands: Sequence[Any], count: int) -> tuple[Any, ...]:
+    """Call a function.
+
+    Args:
+        call: The call of the node.
+        function: What it calls.
+        operands: Arrays, as many as the function has inputs.
+        count: How many results the node needs.
+
+    Raises:
+        KernelError: If the function takes or gives another number.
+    """
+    takes, gives = len(function.inputs), len(function.outputs)
+    if takes != len(operands) or gives != count:
+        wanted = f"takes {takes} operands and gives {gives} results"
+        raise KernelError(f"{call.node.op_type}: function {function.name!r} {wanted}. Received: {len(operands)}, for {count}")
+    return tuple(call.run(function, operands))
 
 
 def truth(condition: Any) -> bool:

@@ -7,7 +7,7 @@ from .call import Call
 from .gather import axis_of
 from .registry import kernel
 from .room import check_room
-from .shape import ints
+from .shape import ints, parts_of
 from .tensor_list import lone
 
 
@@ -51,7 +51,7 @@ def split(call: Call, axis: Any, x: Any) -> tuple[Any, ...]:
     place, count = axis_of(call, int(axis.reshape(())), x.ndim), call.attr("num_split")
     if x.shape[place] % count:
         raise KernelError(f"Split: axis {place} of shape {list(x.shape)} has no such equal parts. Received: {count}")
-    return _parts(x, [x.shape[place] // count] * count, place)
+    return parts_of(x, [x.shape[place] // count] * count, place)
 
 
 @kernel("tf:SplitV", moves=True)
@@ -64,15 +64,7 @@ def split_v(call: Call, x: Any, sizes: Any, axis: Any) -> tuple[Any, ...]:
         wanted[open_] = size - sum(wanted) - 1
     if min(wanted, default=0) < 0 or sum(wanted) != size:
         raise KernelError(f"SplitV: axis {place} of shape {list(x.shape)} cannot be so divided. Received: {ints(sizes)}")
-    return _parts(x, wanted, place)
-
-
-def _parts(x: Any, sizes: list[int], axis: int) -> tuple[Any, ...]:
-    results, start = [], 0
-    for size in sizes:
-        results.append(x[(slice(None),) * axis + (slice(start, start + size),)])
-        start += size
-    return tuple(results)
+    return parts_of(x, wanted, place)
 
 
 @kernel("tf:Transpose", moves=True)

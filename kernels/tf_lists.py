@@ -79,6 +79,10 @@ def _stacked(call: Call, of: TensorList, items: Sequence[Any], shape: Any) -> An
     return call.xp.zeros((0, *dims), of.element)
 
 
+#: Bytes that an item takes without its array: places in the old list, the new one and in between.
+_ITEM = 32
+
+
 @kernel("tf:EmptyTensorList", moves=True)
 def empty_list(call: Call, shape: Any, most: Any) -> TensorList:
     """Return a list without items."""
@@ -88,7 +92,7 @@ def empty_list(call: Call, shape: Any, most: Any) -> TensorList:
 @kernel("tf:TensorListReserve", moves=True)
 def reserve(call: Call, shape: Any, count: Any) -> TensorList:
     """Return a list of items that are not set."""
-    check_room(call.xp, [int(count)], 8)
+    check_room(call.xp, [int(count)], _ITEM)
     return _new(call, [None] * int(count), shape)
 
 
@@ -108,7 +112,7 @@ def element_shape(call: Call, items: TensorList) -> Any:
 def resize(call: Call, items: TensorList, size: Any) -> TensorList:
     """Drop items at the end, or add ones that are not set."""
     count = int(size)
-    check_room(call.xp, [count], 8)
+    check_room(call.xp, [count], _ITEM)
     return items.having([*items.items[:count], *[None] * (count - len(items.items))])
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from ..graph.errors import KernelError
 from .call import Call
-from .elementwise import erf, sigmoid
+from .elementwise import UNARY, erf, in_place, sigmoid
 from .registry import kernel
 
 
@@ -13,34 +13,14 @@ def _plain(name: str) -> Callable[..., Any]:
     return lambda call, x: getattr(call.xp, name)(x)
 
 
-def _inplace(name: str) -> Callable[..., Any]:
-    return lambda call, x: getattr(call.xp, name)(x, out=call.out)
+for _op in (
+    *("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cos", "Cosh", "Exp", "Log", "Neg", "Sign", "Sin", "Sinh", "Sqrt"),
+    *("Tan", "Tanh"),
+):
+    kernel(f"tf:{_op}", inplace=True)(in_place(UNARY[_op]))
 
-
-for _op, _name in {
-    "Acos": "arccos",
-    "Acosh": "arccosh",
-    "Asin": "arcsin",
-    "Asinh": "arcsinh",
-    "Atan": "arctan",
-    "Atanh": "arctanh",
-    "Cos": "cos",
-    "Cosh": "cosh",
-    "Exp": "exp",
-    "Expm1": "expm1",
-    "Log": "log",
-    "Log1p": "log1p",
-    "Neg": "negative",
-    "Rint": "rint",
-    "Sign": "sign",
-    "Sin": "sin",
-    "Sinh": "sinh",
-    "Sqrt": "sqrt",
-    "Square": "square",
-    "Tan": "tan",
-    "Tanh": "tanh",
-}.items():
-    kernel(f"tf:{_op}", inplace=True)(_inplace(_name))
+for _op, _name in {"Expm1": "expm1", "Log1p": "log1p", "Rint": "rint", "Square": "square"}.items():
+    kernel(f"tf:{_op}", inplace=True)(in_place(_name))
 
 for _op, _name in {
     "Abs": "abs",

@@ -187,6 +187,7 @@ def _moments(xp: Any, m: Any, v: Any, beta1: Any, beta2: Any, grad: Any) -> tupl
     return m + (grad - m) * (1 - beta1), v + (grad * grad - v) * (1 - beta2)
 
 
+@optimizer("AdamWithAmsgrad", rows=False, references=False)
 @optimizer("Adam", rows=False)
 def adam(
     call: Call,
@@ -200,36 +201,15 @@ def adam(
     beta2: Any,
     epsilon: Any,
     grad: Any,
+    vhat: Any = None,
 ) -> Mapping[str, Any]:
-    """Divide the running mean of gradients by the root of the running mean of their squares."""
+    """Divide the running mean of gradients by the root of that of their squares; with ``vhat``, of the greatest so far."""
     xp = call.xp
     rate = lr * xp.sqrt(1 - beta2_power) / (1 - beta1_power)
     m, v = _moments(xp, m, v, beta1, beta2, grad)
     ahead = beta1 * m + (1 - beta1) * grad if call.attr("use_nesterov") else m
-    return {"m": m, "v": v, "var": var - rate * ahead / (xp.sqrt(v) + epsilon)}
-
-
-@optimizer("AdamWithAmsgrad", rows=False, references=False)
-def adam_with_amsgrad(
-    call: Call,
-    var: Any,
-    m: Any,
-    v: Any,
-    vhat: Any,
-    beta1_power: Any,
-    beta2_power: Any,
-    lr: Any,
-    beta1: Any,
-    beta2: Any,
-    epsilon: Any,
-    grad: Any,
-) -> Mapping[str, Any]:
-    """As :func:`adam`, with the greatest mean of squares so far."""
-    xp = call.xp
-    rate = lr * xp.sqrt(1 - beta2_power) / (1 - beta1_power)
-    m, v = _moments(xp, m, v, beta1, beta2, grad)
-    vhat = xp.maximum(vhat, v)
-    return {"m": m, "v": v, "vhat": vhat, "var": var - rate * m / (xp.sqrt(vhat) + epsilon)}
+    greatest = {} if vhat is None else {"vhat": xp.maximum(vhat, v)}
+    return {"m": m, "v": v, **greatest, "var": var - rate * ahead / (xp.sqrt(greatest.get("vhat", v)) + epsilon)}
 
 
 @optimizer("AdaMax", rows=False)

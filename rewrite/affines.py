@@ -7,7 +7,7 @@ float32 ones behind low values.
 
 from .constants import is_constant
 from .painting import Painting, Reason
-from .typegraph import CLEAR, GRAY
+from .typegraph import CLEAR, GRAY, TypeGraph
 
 #: The version of the standard that has LayerNormalization; before, it is onnxruntime's own op, whose scale may be float32.
 _ONE_DTYPE = 17
@@ -25,12 +25,20 @@ def match_affines(painting: Painting) -> None:
         opset = graph.nodes[graph.owner[source]].graph.opsets.get("", 0)
         if opset < _ONE_DTYPE or not painting.allow[source] or any(painting.allow[vertex] for vertex in affine):
             continue
+        if not all(painting.allow[reader] or _is_centering(graph, reader) for reader in graph.successors(source)):
+            continue  # something else reads the Cast in front of the normalization: no runtime passes over it
         if source not in tied and _is_residual(painting, source):
             painting.erase((source,), Reason.NORMALIZED)
         elif all(graph.processed[v] and graph.able[v] and v not in tied for v in affine):
             for vertex in affine:
                 painting.deny[vertex] = 0
             painting.paint(affine, Reason.AFFINE, dict.fromkeys(affine, source))
+
+
+def _is_centering(graph: TypeGraph, vertex: int) -> bool:
+    """Whether a vertex may be the mean of a normalization, or take it away."""
+    number = graph.owner[vertex]
+    return number < len(graph.nodes) and graph.nodes[number].op_type in ("Sub", "ReduceMean", "GlobalAveragePool")
 
 
 def _is_residual(painting: Painting, vertex: int) -> bool:

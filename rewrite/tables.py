@@ -1,5 +1,6 @@
 """Large constants that are also read by ops which would not be low by themselves: stored once, in the low dtype."""
 
+from ..graph.graph import Value
 from .constants import constant_of
 from .typegraph import CLEAR, UNLISTED, TypeGraph
 from .view import Stats
@@ -56,6 +57,7 @@ def _weight_norm(typegraph: TypeGraph, i: int) -> list[int]:
     if not 1 / _LARGEST_ROOT < stats.largest < _LARGEST_ROOT:
         return []
     found = [typegraph.vertex(norm.outputs[0])]
+    operands: list[Value | None] = []  # v and g: g * (v / norm) or, as torch's parametrizations write it, v * (g / norm)
     for op in ("Div", "Mul"):
         readers = typegraph.successors(found[-1])
         number = typegraph.owner[readers[0]] if len(readers) == 1 else len(typegraph.nodes)
@@ -63,9 +65,12 @@ def _weight_norm(typegraph: TypeGraph, i: int) -> list[int]:
             return []
         node = typegraph.nodes[number]
         others = [value for value in node.inputs if value is not None and typegraph.vertex(value) != found[-1]]
-        if op == "Div" and (node.inputs[0] is not norm.inputs[0] or len(others) != 1):
+        if len(others) != 1 or (op == "Div" and others[0] is not node.inputs[0]):
             return []
-        if op == "Mul" and (len(others) != 1 or (g := constant_of(others[0])) is None or Stats(g).largest >= _LARGEST_ROOT):
+        if others[0] is not norm.inputs[0] and ((g := constant_of(others[0])) is None or Stats(g).largest >= _LARGEST_ROOT):
             return []
+        operands.append(others[0])
         found += readers
+    if sum(value is norm.inputs[0] for value in operands) != 1:
+        return []
     return found if all(typegraph.able[v] and typegraph.is_float[v] and typegraph.color[v] != UNLISTED for v in found) else []

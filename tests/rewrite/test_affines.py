@@ -49,3 +49,18 @@ def test_a_sum_that_is_also_read_elsewhere_is_low() -> None:
 def test_a_scale_that_is_too_large_stays_float() -> None:
     types = dtypes(rewrite(norm("h = MatMul(x, w)", "l = Add(k, b)  y = MatMul(l, w)", scale=60000.0))[1])
     assert (types["h"], types["g"], types["k"]) == ("f16", "f32", "f32")
+
+
+def test_a_value_that_is_also_a_result_has_float_scales() -> None:
+    text = f"g ({F} x) => ({F} y, {F} h) {{ h = MatMul(x, w)  {NORM}  k = Mul(n, g)  l = Add(k, b)  y = MatMul(l, w) }}"
+    types = dtypes(rewrite(model(text, opset=17, ir=8, weights=WEIGHTS))[1])
+    assert (types["h"], types["k"], types["l"], types["g"]) == ("f32", "f32", "f32", "f32")
+    assert types["y_float16"] == "f16"
+
+
+def test_a_value_that_is_also_read_in_float_has_float_scales() -> None:
+    text = (
+        f"g ({F} x) => ({F} y, {F} z) {{ h = MatMul(x, w)  {NORM}  k = Mul(n, g)  l = Add(k, b)  y = MatMul(l, w)  z = Exp(h) }}"
+    )
+    types = dtypes(rewrite(model(text, opset=17, ir=8, weights=WEIGHTS))[1])
+    assert (types["h"], types["k"], types["l"], types["g"]) == ("f16", "f32", "f32", "f32")

@@ -690,9 +690,10 @@ NORMALIZED = (
 )
 
 
-def test_weights_that_are_normalized_are_stored_once_and_low() -> None:
+@pytest.mark.parametrize("text", [NORMALIZED, NORMALIZED.replace("Div(v, n)  k = Mul(d, s)", "Div(s, n)  k = Mul(v, d)")])
+def test_weights_that_are_normalized_are_stored_once_and_low(text: str) -> None:
     weights = {"v": (64, 64, 3), "s": np.full((64, 1, 1), 1.5, np.float32)}
-    proto = model(NORMALIZED, opset=13, ir=7, weights=weights)
+    proto = model(text, opset=13, ir=7, weights=weights)
     after = rewrite(proto)[1]
     types = dtypes(after)
     assert {types[name] for name in ("v", "s", "n", "d", "k")} == {"f16"}
