@@ -30,8 +30,7 @@ def match_affines(painting: Painting) -> None:
         if source not in tied and _is_residual(painting, source):
             painting.erase((source,), Reason.NORMALIZED)
         elif all(graph.processed[v] and graph.able[v] and v not in tied for v in affine):
-            for vertex in affine:
-                painting.deny[vertex] = 0
+            painting.permit(affine)
             painting.paint(affine, Reason.AFFINE, dict.fromkeys(affine, source))
 
 

@@ -10,6 +10,7 @@ from ..graph.dtypes import DType, float32
 from ..graph.graph import Graph, Node
 from ..graph.types import Tensor
 from .constants import constant_of
+from .hazards_constants import LIMITS
 
 #: Larger constants of other dtypes are tables, not numbers that somebody wrote down.
 _MOST_ELEMENTS = 1024
@@ -17,7 +18,7 @@ _MOST_ELEMENTS = 1024
 
 def fold_large_constants(graph: Graph, low: DType) -> None:
     """Replace such Casts, in place, by constants with their names."""
-    limit = np.finfo(np.float16).max if low.name == "float16" else 2.0**127
+    infinite = LIMITS[low][0]
     sources: set[Node] = set()
     for node in [node for node in graph.nodes if node.op_type == "Cast" and not node.domain]:
         tensor = constant_of(node.inputs[0])
@@ -27,7 +28,7 @@ def fold_large_constants(graph: Graph, low: DType) -> None:
             continue
         with np.errstate(over="ignore"):
             array = tensor.array().astype(np.float32)
-        if np.abs(array).max(initial=0) > limit:
+        if np.abs(array).max(initial=0) >= infinite:
             schema = graph.find_schema("", "Constant")
             assert schema is not None
             sources.update(value.producer for value in node.inputs if value is not None)

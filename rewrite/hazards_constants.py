@@ -5,8 +5,8 @@ from ..graph.graph import Node
 from .hazards import Clamp, Found
 from .view import Stats, View
 
-# Of each low dtype: the first magnitude that rounds to infinity, the smallest normal number.
-_LIMITS = {float16: (65520.0, 2.0**-14), bfloat16: (3.3961775e38, 2.0**-126)}
+#: Of each low dtype: the first magnitude that rounds to infinity, the smallest normal number.
+LIMITS = {float16: (65520.0, 2.0**-14), bfloat16: (3.3961775e38, 2.0**-126)}
 #: Factors from this on move ordinary values, up to 32 or down to 1/8, out of float16's range (65504) or below its normal numbers
 #: (2**-14).
 _FACTOR = 2048.0
@@ -48,7 +48,7 @@ _MASK_ENDS = frozenset(["Softmax", "com.microsoft:BiasSoftmax", "Attention", "co
 
 def find_bad_constants(view: View, found: Found) -> None:
     """Constants that overflow or vanish, where it matters to the op that reads them."""
-    infinite, normal = _LIMITS[view.low]
+    infinite, normal = LIMITS[view.low]
     for node in view.constants:
         stats = view.stats(node)
         if stats is None or not stats.largest or _is_ordinary(view, stats):
@@ -76,7 +76,7 @@ def _readers(view: View, node: Node) -> list[int]:
 
 def _is_ordinary(view: View, stats: Stats) -> bool:
     """Whether the elements of a constant are such that none of its readers is in danger."""
-    infinite, normal = _LIMITS[view.low]
+    infinite, normal = LIMITS[view.low]
     if stats.largest >= infinite or (view.low is float16 and not 1 / _FACTOR < stats.largest < _FACTOR):
         return False
     return stats.smallest >= normal
@@ -174,7 +174,7 @@ def _is_added(view: View, node: Node, reader: int) -> bool:
 def _scale(view: View, found: Found, node: Node, stats: Stats, reader: int) -> None:
     """Products and quotients with a large or small factor. (A weight of a linear op is no factor.)"""
     op = view.op(reader)
-    if op in ("Add", "Sub") and _FACTOR <= stats.largest < _LIMITS[float16][0] and not _masks(view, reader):
+    if op in ("Add", "Sub") and _FACTOR <= stats.largest < LIMITS[float16][0] and not _masks(view, reader):
         why = f"it adds {node.label!r}, {_show(stats.largest)}, next to which {view.low} keeps no small differences"
         found.hold(view, [reader], "scale", why, spreads=True)
     if op not in ("Mul", "Div") or not stats.largest:
@@ -183,7 +183,7 @@ def _scale(view: View, found: Found, node: Node, stats: Stats, reader: int) -> N
     divides = op == "Div" and view.source(view.operand(number, 1)) is node.outputs[0]
     if op == "Div" and not divides:
         return
-    if _FACTOR <= stats.largest < _LIMITS[float16][0] or stats.largest <= 1 / _FACTOR:
+    if _FACTOR <= stats.largest < LIMITS[float16][0] or stats.largest <= 1 / _FACTOR:
         verb = "divides by" if divides else "multiplies by"
         why = f"it {verb} {node.label!r}, {_show(stats.largest)}: ordinary values leave the range of {view.low}"
         found.hold(view, [reader], "scale", why, spreads=True)
@@ -219,7 +219,7 @@ def find_gains(view: View, found: Found) -> None:
             continue
         for value in node.outputs:
             size[graph.vertex(value)] = max(known) * gain
-        if max(known) * gain > _LIMITS[float16][0] / 4 and view.is_float[graph.vertex(node.outputs[0])]:
+        if max(known) * gain > LIMITS[float16][0] / 4 and view.is_float[graph.vertex(node.outputs[0])]:
             why = f"equal weights add up to about {_show(max(known) * gain)} here, for an input of about 1"
             found.hold(view, [graph.vertex(node.outputs[0])], "gain", why, spreads=True)
 

@@ -9,25 +9,8 @@ _SQUARES = ("ReduceL2", "ReduceSumSquare")
 #: What may stand between a sum of squares and the division by its root.
 _TAIL = frozenset(
     [
-        *(
-            "Add",
-            "Sub",
-            "Sqrt",
-            "Rsqrt",
-            "Reciprocal",
-            "Pow",
-            "Max",
-            "Min",
-            "Clip",
-            "Abs",
-            "Neg",
-            "Mul",
-            "Div",
-            "Where",
-            "Expand",
-            "Cast",
-        ),
-        *("Unsqueeze", "Squeeze", "Reshape", "Transpose", "Identity", "Tile", "Sum"),
+        *("Add", "Sub", "Sqrt", "Rsqrt", "Reciprocal", "Pow", "Max", "Min", "Clip", "Abs", "Neg", "Mul", "Div", "Where"),
+        *("Expand", "Cast", "Unsqueeze", "Squeeze", "Reshape", "Transpose", "Identity", "Tile", "Sum"),
     ]
 )
 _SHAPES = frozenset(["Unsqueeze", "Squeeze", "Reshape", "Transpose", "Identity", "Flatten", "Cast", "Expand"])

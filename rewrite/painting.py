@@ -130,6 +130,11 @@ class Painting:
                 self.reason[vertex] = reason
                 self.via[vertex] = origins.get(vertex, -1)
 
+    def permit(self, vertices: Iterable[int]) -> None:
+        """Take vertices out of ``deny``."""
+        for vertex in vertices:
+            self.deny[vertex] = 0
+
     def erase(self, vertices: Iterable[int], reason: Reason) -> None:
         """Take vertices out of ``allow``."""
         for vertex in vertices:
