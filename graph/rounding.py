@@ -8,6 +8,10 @@ if TYPE_CHECKING:
 
 #: Elements worked on at a time: they and their scratch stay in the cache.
 _BLOCK = 1 << 15
+#: Up to so many, NumPy's conversion and back is faster.
+_FEWEST = 256
+#: As many where less of it is in use.
+_LINE = 1 << 14
 #: Up to so many, NumPy's conversion takes no longer even in its slow cases.
 _FEW = 512
 
@@ -54,36 +58,92 @@ def round_to_half(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
     return result.view(np.float16).reshape(array.shape)
 
 
-def round_on_grid(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-    """Round float32 numbers to those that float16 has, but leave them float32.
+def round_on_grid(array: "np.ndarray[Any, Any]", in_place: bool = False) -> "np.ndarray[Any, Any]":
+    """Round float32 numbers to those that float16 has, but leave them float32; over the array itself where that is allowed.
 
     Adding and taking away a power of two, 2**13 times as large as the number, leaves the 11 bits that float16 has, and fewer
-    below its least normal number, 2**-14.
+    below its least normal number, 2**-14. NumPy's warnings of what is too large are to be off.
     """
     import numpy as np
 
-    if not isinstance(array, np.ndarray):
+    if not isinstance(array, np.ndarray) or array.size <= _FEWEST:
         return array.astype(np.float16).astype(np.float32)
-    flat = np.ascontiguousarray(array).reshape(-1)
-    result = np.empty_like(flat)
-    scratch = np.empty(min(_BLOCK, flat.size), np.uint32)
-    for start in range(0, flat.size, _BLOCK):
-        x = flat[start : start + _BLOCK]
-        r, t = result[start : start + _BLOCK], scratch[: x.size]
-        np.bitwise_and(x.view(np.uint32), np.uint32(0x7F800000), out=t)
-        is_large = t.max() >= 0x47000000  # from 2**15 on
-        np.maximum(t, np.uint32(0x38800000), out=t)
-        t += np.uint32(13 << 23)
-        t |= np.uint32(0x400000)  # half as much again, so that no sum reaches the next power
-        power = t.view(np.float32)
-        with np.errstate(all="ignore"):  # numbers that are none, and those near the largest
-            np.add(x, power, out=r)
-            r -= power
-        np.copysign(r, x, out=r)
+    source, result = _lines(array, in_place)
+    sign, exponent, large, add, up, down = _grid_constants()
+    least = _least_powers()
+    powers, signs = np.empty((2, min(_LINE, source.size)), np.uint32)
+    for start in range(0, source.size, _LINE):
+        x, r = source[start : start + _LINE], result[start : start + _LINE]
+        bits, p, s = x.view(np.uint32), powers[: x.size], signs[: x.size]
+        np.bitwise_and(bits, sign, out=s)
+        np.bitwise_and(bits, exponent, out=p)
+        is_large = np.maximum.reduce(p) >= large
         if is_large:
-            sizes = np.abs(x)
-            np.copyto(r, np.copysign(np.float32(np.inf), x), where=sizes >= 65520)
-    return result.reshape(array.shape)
+            np.minimum(p, large, out=p)
+        np.maximum(p, least[: x.size], out=p)
+        np.add(p, add, out=p)
+        power = p.view(np.float32)
+        np.add(x, power, out=r)
+        np.subtract(r, power, out=r)
+        bits = r.view(np.uint32)
+        np.bitwise_or(bits, s, out=bits)  # of a zero
+        if is_large:  # from 2**16 on, infinity
+            r *= up
+            r *= down
+    return result if result is array else result.reshape(array.shape)
+
+
+def round_on_bfloat16_grid(array: "np.ndarray[Any, Any]", in_place: bool = False) -> "np.ndarray[Any, Any]":
+    """Round float32 numbers to those that bfloat16 has, the upper halves of their bits, but leave them float32."""
+    import numpy as np
+
+    if not isinstance(array, np.ndarray):
+        bits = array.view(np.uint32)
+        rounded = (bits + (bits >> 16 & 1) + 0x7FFF & 0xFFFF0000).astype(np.uint32).view(np.float32)
+        return np.where(np.isnan(array), array, rounded)
+    source, result = _lines(array, in_place)
+    odd = np.empty(min(_LINE, source.size), np.uint32)
+    for start in range(0, source.size, _LINE):
+        bits, r = source[start : start + _LINE].view(np.uint32), result[start : start + _LINE].view(np.uint32)
+        last = odd[: bits.size]
+        nan = np.isnan(bits.view(np.float32))
+        np.right_shift(bits, np.uint32(16), out=last)
+        last &= np.uint32(1)
+        last += np.uint32(0x7FFF)
+        np.add(bits, last, out=r)
+        r &= np.uint32(0xFFFF0000)
+        if nan.any():
+            r[nan] = np.uint32(0x7FC00000)
+    return result if result is array else result.reshape(array.shape)
+
+
+def _lines(array: "np.ndarray[Any, Any]", in_place: bool) -> "tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]":
+    """Return the elements in a line, and where the results go: the same if they may and lie together."""
+    import numpy as np
+
+    line = np.ascontiguousarray(array).reshape(-1)
+    if in_place and array.flags.c_contiguous and array.flags.writeable:
+        return line, line
+    return line, np.empty_like(line)
+
+
+@functools.cache
+def _grid_constants() -> "tuple[Any, ...]":
+    """Return the bits of the sign and of the exponent; 2**15, from which on numbers may overflow, as bits; what makes of a power
+    1.5 * 2**13 times as much; and factors that make infinity of 2**16 and leave smaller numbers as they are.
+    """
+    import numpy as np
+
+    bits = (0x80000000, 0x7F800000, 0x47000000, 13 << 23 | 0x400000)
+    return *map(np.uint32, bits), np.float32(2.0**112), np.float32(2.0**-112)
+
+
+@functools.cache
+def _least_powers() -> "np.ndarray[Any, Any]":
+    """Return the bits of float16's least normal number, as float32, many times: NumPy is slow with a single one."""
+    import numpy as np
+
+    return np.full(_LINE, 0x38800000, np.uint32)
 
 
 @functools.cache

@@ -82,7 +82,7 @@ for _op, _name in {
     "Or": "logical_or",
     "Xor": "logical_xor",
 }.items():
-    kernel(_op)(_binary(_plain(_name)))
+    kernel(_op, elementwise=True)(_binary(_plain(_name)))
 
 
 def _arithmetic(name: str) -> Callable[..., Any]:
@@ -91,10 +91,10 @@ def _arithmetic(name: str) -> Callable[..., Any]:
 
 for _op, _name in {"Add": "add", "Mul": "multiply", "Sub": "subtract"}.items():
     kernel(_op, inplace=True)(_arithmetic(_name))
-kernel("Div")(_binary(divide))
-kernel("Pow")(_binary(_power))
-kernel("BitShift")(_shift)
-kernel("Mod")(_modulo)
+kernel("Div", elementwise=True)(_binary(divide))
+kernel("Pow", elementwise=True)(_binary(_power))
+kernel("BitShift", elementwise=True)(_shift)
+kernel("Mod", elementwise=True)(_modulo)
 
 
 def _folded(call: Call, name: str, operands: tuple[Any, ...]) -> Any:
@@ -107,10 +107,10 @@ def _many(name: str) -> Callable[..., Any]:
 
 
 for _op, _name in {"Max": "maximum", "Min": "minimum", "Sum": "add"}.items():
-    kernel(_op)(_many(_name))
+    kernel(_op, elementwise=True)(_many(_name))
 
 
-@kernel("Mean")
+@kernel("Mean", elementwise=True)
 def _mean(call: Call, *operands: Any) -> Any:
     total = _folded(call, "add", operands)
     return total / total.dtype.type(len(operands))

@@ -8,7 +8,7 @@ from .call import Call
 from .registry import kernel
 
 
-@kernel("Cast", moves=True)
+@kernel("Cast", moves=True, elementwise=True)
 def _cast(call: Call, x: Any) -> Any:
     return convert(call, x, call.dtypes[0])
 

@@ -9,7 +9,7 @@ from .registry import kernel
 from .room import check_broadcast, check_room
 
 
-@kernel("Where", moves=True)
+@kernel("Where", moves=True, elementwise=True)
 def where(call: Call, condition: Any, x: Any, y: Any) -> Any:
     """Return ``x`` where the condition holds, else ``y``."""
     check_broadcast(call.xp, condition, x, y)

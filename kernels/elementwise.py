@@ -42,15 +42,15 @@ def in_place(name: str) -> Callable[..., Any]:
 
 
 for _op, _name in UNARY.items():
-    kernel(_op, inplace=_op not in ("IsNaN", "Not"))(in_place(_name))
+    kernel(_op, inplace=_op not in ("IsNaN", "Not"), elementwise=True)(in_place(_name))
 
 
-@kernel("Abs")
+@kernel("Abs", elementwise=True)
 def _abs(call: Call, x: Any) -> Any:
     return x if x.dtype.kind == "u" else call.xp.abs(x)
 
 
-@kernel("IsInf")
+@kernel("IsInf", elementwise=True)
 def _is_inf(call: Call, x: Any) -> Any:
     found = call.xp.isinf(x)
     if not call.attr("detect_positive", 1):
@@ -106,65 +106,65 @@ def _polynomial(xp: Any, coefficients: tuple[float, ...], x: Any) -> Any:
     return result
 
 
-kernel("Erf")(lambda call, x: erf(call.xp, x))
-kernel("Sigmoid")(lambda call, x: sigmoid(call.xp, x))
-kernel("Softplus")(lambda call, x: softplus(call.xp, x))
+kernel("Erf", elementwise=True)(lambda call, x: erf(call.xp, x))
+kernel("Sigmoid", elementwise=True)(lambda call, x: sigmoid(call.xp, x))
+kernel("Softplus", elementwise=True)(lambda call, x: softplus(call.xp, x))
 kernel("Relu", inplace=True)(lambda call, x: call.xp.maximum(x, 0, out=call.out))
-kernel("Softsign")(lambda call, x: x / (1 + call.xp.abs(x)))
-kernel("Mish")(lambda call, x: x * call.xp.tanh(softplus(call.xp, x)))
-kernel("HardSwish")(lambda call, x: x * call.xp.clip(x / 6 + 0.5, 0, 1))
+kernel("Softsign", elementwise=True)(lambda call, x: x / (1 + call.xp.abs(x)))
+kernel("Mish", elementwise=True)(lambda call, x: x * call.xp.tanh(softplus(call.xp, x)))
+kernel("HardSwish", elementwise=True)(lambda call, x: x * call.xp.clip(x / 6 + 0.5, 0, 1))
 
 
-@kernel("Swish")
+@kernel("Swish", elementwise=True)
 def _swish(call: Call, x: Any) -> Any:
     return x * sigmoid(call.xp, x * x.dtype.type(call.attr("alpha", 1.0)))
 
 
-@kernel("SwiGLU")
+@kernel("SwiGLU", elementwise=True)
 def _swiglu(call: Call, gate: Any, x: Any) -> Any:
     return gate * sigmoid(call.xp, gate * gate.dtype.type(call.attr("alpha", 1.0))) * x
 
 
-@kernel("LeakyRelu")
+@kernel("LeakyRelu", elementwise=True)
 def _leaky_relu(call: Call, x: Any) -> Any:
     return call.xp.where(x < 0, x * x.dtype.type(call.attr("alpha", 0.01)), x)
 
 
-@kernel("PRelu")
+@kernel("PRelu", elementwise=True)
 def _prelu(call: Call, x: Any, slope: Any) -> Any:
     if call.opset < 7 and slope.ndim == 1 and slope.size > 1:  # one slope for each channel
         slope = slope.reshape(-1, *[1] * (x.ndim - 2))
     return call.xp.where(x < 0, x * slope, x)
 
 
-@kernel("ThresholdedRelu")
+@kernel("ThresholdedRelu", elementwise=True)
 def _thresholded_relu(call: Call, x: Any) -> Any:
     return call.xp.where(x > x.dtype.type(call.attr("alpha", 1.0)), x, x.dtype.type(0))
 
 
-@kernel("Elu")
+@kernel("Elu", elementwise=True)
 def _elu(call: Call, x: Any) -> Any:
     return call.xp.where(x > 0, x, call.xp.expm1(call.xp.minimum(x, 0)) * x.dtype.type(call.attr("alpha", 1.0)))
 
 
-@kernel("Selu")
+@kernel("Selu", elementwise=True)
 def _selu(call: Call, x: Any) -> Any:
     alpha, gamma = (x.dtype.type(call.attr(name)) for name in ("alpha", "gamma"))
     return gamma * call.xp.where(x > 0, x, call.xp.expm1(call.xp.minimum(x, 0)) * alpha)
 
 
-@kernel("Celu")
+@kernel("Celu", elementwise=True)
 def _celu(call: Call, x: Any) -> Any:
     alpha = x.dtype.type(call.attr("alpha", 1.0))
     return call.xp.maximum(x, 0) + call.xp.minimum(0, alpha * call.xp.expm1(x / alpha))
 
 
-@kernel("HardSigmoid")
+@kernel("HardSigmoid", elementwise=True)
 def _hard_sigmoid(call: Call, x: Any) -> Any:
     return call.xp.clip(x * x.dtype.type(call.attr("alpha")) + x.dtype.type(call.attr("beta")), 0, 1)
 
 
-@kernel("Shrink")
+@kernel("Shrink", elementwise=True)
 def _shrink(call: Call, x: Any) -> Any:
     limit, bias = call.attr("lambd", 0.5), call.attr("bias", 0.0)
     xp = call.xp
@@ -180,12 +180,12 @@ def gelu(xp: Any, x: Any, is_tanh: bool = False) -> Any:
     return half * x * (1 + erf(xp, x * x.dtype.type(math.sqrt(0.5))))
 
 
-@kernel("Gelu")
+@kernel("Gelu", elementwise=True)
 def _gelu(call: Call, x: Any) -> Any:
     return gelu(call.xp, x, call.attr("approximate", "none") == "tanh")
 
 
-@kernel("Clip")
+@kernel("Clip", elementwise=True)
 def _clip(call: Call, x: Any, low: Any = None, high: Any = None) -> Any:
     if call.opset < 11:
         low, high = (None if call.attr(name) is None else x.dtype.type(call.attr(name)) for name in ("min", "max"))

@@ -66,19 +66,19 @@ def _activated(call: "Call", y: Any) -> Any:
     return function(call.xp, y).astype(y.dtype)
 
 
-@kernel("com.microsoft:Gelu")
+@kernel("com.microsoft:Gelu", elementwise=True)
 def runtime_gelu(call: "Call", x: Any) -> Any:
     """Gelu as it is."""
     return gelu(call.xp, x)
 
 
-@kernel("com.microsoft:BiasGelu")
+@kernel("com.microsoft:BiasGelu", elementwise=True)
 def bias_gelu(call: "Call", x: Any, bias: Any) -> Any:
     """Gelu of a sum."""
     return gelu(call.xp, x + bias)
 
 
-@kernel("com.microsoft:FastGelu")
+@kernel("com.microsoft:FastGelu", elementwise=True)
 def runtime_fast_gelu(call: "Call", x: Any, bias: Any = None) -> Any:
     """Approximate gelu, of a sum if there is a bias."""
     return gelu(call.xp, x if bias is None else x + bias, True)
@@ -90,7 +90,7 @@ def gemm_fast_gelu(call: "Call", x: Any, w: Any, bias: Any = None) -> Any:
     return gelu(call.xp, x @ w if bias is None else x @ w + bias, True)
 
 
-@kernel("com.microsoft:QuickGelu")
+@kernel("com.microsoft:QuickGelu", elementwise=True)
 def quick_gelu(call: "Call", x: Any) -> Any:
     """``x * sigmoid(alpha * x)``."""
     return x * sigmoid(call.xp, x.dtype.type(call.attr("alpha", 1.702)) * x)

@@ -125,7 +125,7 @@ def column(value: Any, rank: int) -> Any:
     return value.reshape((-1, *(1,) * (rank - 2))) if rank > 1 else value
 
 
-@kernel("BatchNormalization")
+@kernel("BatchNormalization", elementwise=True)
 def batch_normalization(call: "Call", x: Any, scale: Any, bias: Any, mean: Any, variance: Any) -> Any:
     """Normalization of each channel: with the given statistics, or, in training, with those of the batch.
 

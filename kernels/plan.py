@@ -4,18 +4,18 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ..graph.dtypes import DTYPES
 from ..graph.errors import AmpgraphError, KernelError, did_you_mean
 from ..graph.graph import Graph, Node, Value
 from ..graph.types import FunctionRef, Tensor
 from .call import constant_array
 from .frames import Frame, Item, Loop, check_loops, find_frames, items_of
+from .fuse import fuse, keep_wide
 from .pruning import inputs_of, needed
 from .registry import all_kernels, find_kernel
-from .run import Run, widened
+from .run import Run
 from .steps import LoopPlan, Plan, Step
+from .values import widened
 
-_FLOAT16 = DTYPES["float16"]
 #: A result that is made of constants stays a constant up to so many bytes, or if it is not much larger than they are.
 _ALWAYS_FOLDED = 1 << 20
 _MOST_GROWTH = 4
@@ -181,6 +181,8 @@ class Planner:
         """Return a constant as the device holds it; kernels and users cannot write to it."""
         if not hasattr(array, "flags"):
             return array
+        if hasattr(array.flags, "aligned") and not array.flags.aligned:
+            array = array.copy()  # as files have it; NumPy would copy it in every product
         array = self.xp.asarray(array).view() if array.dtype.kind in "biufc" else array.view()
         if hasattr(array.flags, "writeable"):
             array.flags.writeable = False
@@ -229,7 +231,11 @@ class Planner:
         return self._functions[key][0]
 
     def _finish(self, plan: Plan, constants: set[int]) -> None:
-        """Find the last use of every register, forget constants that nobody uses, and see which results stay float32."""
+        """Put steps into clusters, find the last use of every register, and forget constants that nobody uses."""
+        if self.fuse:
+            keep_wide(plan)
+            if not plan.branches:
+                fuse(plan)
         last: dict[int, Step] = {}
         for step in plan.steps:
             last.update(dict.fromkeys(step.operands, step))
@@ -239,8 +245,6 @@ class Planner:
                 plan.template[number] = None
         for number in {*last} - constants - {-1, *plan.outputs}:
             last[number].dead.append(number)
-        if self.fuse:
-            _keep_wide(plan)
 
     def _step(self, node: Node, given: Mapping[str, Any]) -> Step:
         step = Step(node, given)
@@ -302,23 +306,6 @@ def _key(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(map(_key, value))
     return (value.__class__, repr(value)) if isinstance(value, int | float | str) else id(value)
-
-
-def _keep_wide(plan: Plan) -> None:
-    """Mark the steps whose float16 result is only used by kernels that compute: they would convert it back at once."""
-    narrow = {-1, *plan.outputs}
-    for step in plan.steps:
-        if step.kernel is None or step.kernel.moves or step.bodies or not step.is_typed:
-            narrow.update(step.operands)
-    for step in plan.steps:
-        step.stays_wide = (
-            step.kernel is not None
-            and not step.kernel.moves
-            and not step.bodies
-            and step.dtypes == [_FLOAT16]
-            and not any(map(is_reference, step.node.outputs))
-            and step.results[0] not in narrow
-        )
 
 
 def missing_kernels(nodes: Sequence[Node]) -> KernelError:

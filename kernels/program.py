@@ -10,7 +10,8 @@ from .feeds import check_feed
 from .handle import Handle, held
 from .plan import Planner, is_reference, missing_kernels
 from .pruning import inputs_of
-from .run import DEAD, Run
+from .run import Run
+from .values import DEAD
 
 
 def compile(graph: Graph, device: str = "cpu", *, fuse: bool = True) -> "Program":

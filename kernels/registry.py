@@ -37,18 +37,20 @@ class Kernel(NamedTuple):
         function: Computes the op.
         moves: Whether it only moves or chooses elements, so that it takes every dtype as it is.
         inplace: Whether it can write its result over an operand, which is then ``call.out``.
+        elementwise: Whether every element of its result depends only on the elements of the operands, broadcast, at its place.
     """
 
     function: Callable[..., Any]
     moves: bool
     inplace: bool
+    elementwise: bool
 
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _kernels: dict[str, Kernel] = {}
 
 
-def kernel(*names: str, moves: bool = False, inplace: bool = False) -> Callable[[_F], _F]:
+def kernel(*names: str, moves: bool = False, inplace: bool = False, elementwise: bool = False) -> Callable[[_F], _F]:
     """Register the decorated function as the kernel of the named ops.
 
     Args:
@@ -56,14 +58,15 @@ def kernel(*names: str, moves: bool = False, inplace: bool = False) -> Callable[
         moves: Whether it only moves or chooses elements. Others get operands narrower than float32 (or int8) as float32 (or
             int8 and uint8), and their results are rounded once to the declared dtypes.
         inplace: Whether it writes its result to ``call.out`` where that is given; the result then has the shape and dtype of
-            all operands, broadcast.
+            all operands, broadcast, and is elementwise.
+        elementwise: Whether every element of the result depends only on the elements of the operands, broadcast, at its place.
     """
 
     def register(function: _F) -> _F:
         for name in names:
             if name in _kernels:
                 raise ValueError(f"Two kernels compute op {name!r}. Received: {function} and {_kernels[name].function}")
-            _kernels[name] = Kernel(function, moves, inplace)
+            _kernels[name] = Kernel(function, moves, inplace, elementwise or inplace)
         return function
 
     return register

@@ -1,26 +1,23 @@
 """Running a plan: operands are widened, kernels called, results rounded, dead values dropped."""
 
-import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from ..graph.dtypes import DTYPES, DType, cast_array, dtype_of_array
+from ..graph.dtypes import DTYPES, DType, dtype_of_array
 from ..graph.errors import AmpgraphError, KernelError
 from ..graph.graph import Node, Value
-from ..graph.rounding import round_on_grid
+from .blocks import pays, run_blocks
 from .call import Call
 from .handle import Handle, held
+from .values import DEAD, as_declared, detached, on_grid, spare, widened
 
 if TYPE_CHECKING:
-    from .steps import LoopPlan, Plan, Step
+    from .steps import Cluster, LoopPlan, Plan, Step
 
 #: What kernels may raise on operands that make no sense.
 _ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, MemoryError, NotImplementedError)
-#: What a value is in a branch of a TensorFlow graph that is not taken.
-DEAD: Any = type("Dead", (), {"__repr__": lambda self: "a value in a branch that is not taken"})()
-#: Elements from which on writing a result over an operand pays.
-_LEAST_REUSED = 1 << 12
 
 
 class Run:
@@ -55,6 +52,9 @@ class Run:
                 env[register] = value
         del inputs
         for step in plan.steps:
+            if step.cluster is not None:
+                self._cluster(step, step.cluster, env)
+                continue
             operands = [env[register] if register >= 0 else None for register in step.operands]
             for register in step.dead:
                 env[register] = None
@@ -85,6 +85,41 @@ class Run:
                     env[register] = result
             operands = results = operand = None  # type: ignore[assignment]  # nothing outlives its last use
         return [env[register] for register in plan.outputs]
+
+    def _cluster(self, step: "Step", cluster: "Cluster", env: list[Any]) -> None:
+        """Run a cluster in blocks; one member after another where somebody looks on, arrays are small, or one of them fails."""
+        values = [env[register] for register in step.operands]
+        for register in step.dead:
+            env[register] = None
+        results = None
+        if self.on_value is None and any(pays(value) for value in values):
+            with suppress(*_ERRORS):  # the member that fails says so below
+                results = run_blocks(self, cluster, values)
+        if results is None:
+            results = self._members(cluster, values)
+        for register, result in zip(step.results, results, strict=True):
+            env[register] = result
+
+    def _members(self, cluster: "Cluster", values: list[Any]) -> list[Any]:
+        """Run the members of a cluster one after another; return the results that leave it."""
+        for member, sources, dead in zip(cluster.members, cluster.sources, cluster.dead, strict=True):
+            operands = [values[i] if i >= 0 else None for i in sources]
+            for i in dead:
+                values[i] = None
+            start = time.perf_counter() if self.on_node is not None else 0.0
+            try:
+                (result,) = self.step(member, operands)
+            except AmpgraphError as error:
+                raise self._placed(error, member) from error
+            except _ERRORS as error:
+                raise self._placed(KernelError(f"{type(error).__name__}: {error}"), member) from error
+            if self.on_node is not None:
+                self.on_node(member.node, time.perf_counter() - start)
+            if self.on_value is not None:
+                self.on_value(member.node.outputs[0], result)
+            values.append(result)
+            operands = result = None  # type: ignore[assignment]  # nothing outlives its last use
+        return [values[cluster.outside + i] for i in cluster.leaving]
 
     @staticmethod
     def _is_dead(step: "Step", operands: list[Any], env: list[Any]) -> bool:
@@ -123,17 +158,19 @@ class Run:
             results = kernel.function(call, *operands)
             if results.__class__ is not tuple:
                 results = (results,)
-            return _detached(results) if step.dead else results
+            return detached(results) if step.dead else results
         for i, operand in enumerate(operands):
             operands[i] = widened(operand)
         operand = None
         if kernel.inplace and self.reuses:
-            call.out = _spare(operands)
+            call.out = spare(operands)
         results = kernel.function(call, *operands)
         if results.__class__ is not tuple:
             results = (results,)
-        if step.stays_wide:
-            return [round_on_grid(results[0])]
+        if step.stays_wide and dtypes[0] is not None:
+            result = results[0]
+            is_own = result is call.out or (result.base is None and all(result is not operand for operand in operands))
+            return [on_grid(result, dtypes[0], step.is_exact, is_own)]
         return [as_declared(result, dtype) for result, dtype in zip(results, dtypes, strict=False)]
 
     def _placed(self, error: AmpgraphError, step: "Step") -> KernelError:
@@ -142,84 +179,6 @@ class Run:
         placed = KernelError(f"Node {step.node} on ({dtypes}) failed: {self.failed or error}")
         self.failed = self.failed or placed
         return placed
-
-
-def _detached(results: tuple[Any, ...]) -> Sequence[Any]:
-    """Return the results, copied where they are small parts of arrays that may be dropped only when nothing shows them."""
-    total = sum(getattr(result, "nbytes", 0) for result in results)
-    return [result.copy() if _is_part(result, 2 * total) else result for result in results]
-
-
-def _is_part(array: Any, size: int) -> bool:
-    base = getattr(array, "base", None)
-    if base is None or array.nbytes == 0:
-        return False
-    while getattr(base, "base", None) is not None:
-        base = base.base
-    return getattr(base, "nbytes", 0) > size
-
-
-def _spare(operands: list[Any]) -> Any:
-    """Return an operand that nobody else holds, which the result may be written over; None if there is none."""
-    for i in range(len(operands)):
-        if getattr(operands[i], "size", 0) < _LEAST_REUSED or _holders(operands, i) > _ALONE:
-            continue  # a view of it would hold it too
-        operand = operands[i]
-        if operand.base is None and operand.flags.c_contiguous and operand.flags.writeable and operand.dtype.kind == "f":
-            others = (other for other in operands if other is not operand)
-            if all(_fits(other, operand) for other in others):
-                return operand
-    return None
-
-
-def _holders(items: list[Any], i: int) -> int:
-    return sys.getrefcount(items[i])
-
-
-_ALONE = _holders([object()], 0)
-
-
-def _fits(other: Any, operand: Any) -> bool:
-    """Whether an operation on both has a result of ``operand``'s shape and dtype."""
-    if other is None or other.dtype != operand.dtype:
-        return False
-    if other.shape == operand.shape:
-        return True
-    sizes = operand.shape[operand.ndim - other.ndim :]
-    return other.ndim <= operand.ndim and all(a in (1, b) for a, b in zip(other.shape, sizes, strict=True))
-
-
-def wide_dtype(dtype: DType) -> DType:
-    """Return the dtype that kernels compute values of ``dtype`` in."""
-    if dtype.kind == "float" and dtype.bits < 32:
-        return DTYPES["float32"]
-    if dtype.bits < 8:
-        return DTYPES["int8" if dtype.kind == "int" else "uint8"] if dtype.kind in ("int", "uint") else dtype
-    return dtype
-
-
-def widened(value: Any) -> Any:
-    """Return a value in the dtype in which kernels compute it."""
-    dtype = getattr(value, "dtype", None)
-    if dtype is None:
-        return [widened(item) for item in value] if value.__class__ is list else value
-    if dtype.char != "e" and dtype.kind != "V":
-        return value
-    return cast_array(value, wide_dtype(dtype_of_array(dtype)))
-
-
-def as_declared(value: Any, dtype: DType | None) -> Any:
-    """Return a result as an array of the declared dtype, rounded once."""
-    if value.__class__ is list:
-        return [as_declared(item, dtype) for item in value]
-    if dtype is None or value is None or dtype.kind in ("string", "handle") or value is DEAD or value.__class__ is Handle:
-        return value
-    if not hasattr(value, "ndim") or not hasattr(value, "base"):
-        import numpy as np
-
-        value = np.asarray(value)
-    value = cast_array(value, dtype)
-    return value if value.ndim else value.reshape(())[...]  # NumPy's scalars become arrays
 
 
 def actual_dtypes(step: "Step", operands: Sequence[Any]) -> list[DType | None]:

@@ -9,6 +9,11 @@ from .call import readable_attributes, supplied_types
 from .registry import Kernel
 
 
+def is_low(dtype: DType | None) -> bool:
+    """Whether a dtype is one whose values may be kept as float32, rounded."""
+    return dtype is not None and dtype.name in ("float16", "bfloat16")
+
+
 class Step:
     """One node of a plan.
 
@@ -30,16 +35,23 @@ class Step:
         dtypes: Dtype of each result as far as declared.
         is_typed: Whether all of them are.
         operand_dtypes: Dtype of each operand as far as declared.
-        stays_wide: Whether its float16 result, rounded, stays an array of float32, because all that use it compute in float32.
+        stays_wide: Whether its float16 or bfloat16 result, rounded, stays an array of float32, because all that use it compute in
+            float32.
+        is_exact: Whether its result needs no rounding, being an element of an operand or an integer.
+        is_low: Whether its only result is declared float16 or bfloat16.
+        cluster: The steps that run here together, in place of the node, which is that of the last of them.
     """
 
     __slots__ = (
         "attributes",
         "bodies",
+        "cluster",
         "dead",
         "dtypes",
         "function",
         "gates",
+        "is_exact",
+        "is_low",
         "is_typed",
         "kernel",
         "loop",
@@ -78,6 +90,9 @@ class Step:
         self.is_typed = None not in self.dtypes
         self.operand_dtypes: list[DType | None] = [None if value is None else value.dtype for value in node.inputs]
         self.stays_wide = False
+        self.is_exact = False
+        self.is_low = len(self.dtypes) == 1 and is_low(self.dtypes[0])
+        self.cluster: Cluster | None = None
 
 
 class Plan:
@@ -99,6 +114,26 @@ class Plan:
         self.inputs: list[int] = []
         self.outputs: list[int] = []
         self.branches = False
+
+
+class Cluster(NamedTuple):
+    """Steps that run together. Their values stand in one list: first what comes from outside, then the result of each member.
+
+    Attributes:
+        members: The steps, in order; each has one result.
+        sources: For each member, where each operand stands in the list; -1 where it is omitted.
+        dead: For each member, which members' results it reads for the last time.
+        outside: How many values come from outside.
+        columns: Which of these have one element for each channel, the second axis of what they stand against.
+        leaving: Which members' results are read outside.
+    """
+
+    members: list[Step]
+    sources: list[list[int]]
+    dead: list[list[int]]
+    outside: int
+    columns: frozenset[int]
+    leaving: list[int]
 
 
 class LoopPlan(NamedTuple):

@@ -22,19 +22,19 @@ def relu(call: "Call", x: Any) -> Any:
     return call.xp.maximum(x, x.dtype.type(0), out=call.out)
 
 
-@kernel("tf:Relu6")
+@kernel("tf:Relu6", elementwise=True)
 def relu6(call: "Call", x: Any) -> Any:
     """``min(max(x, 0), 6)``."""
     return call.xp.clip(x, x.dtype.type(0), x.dtype.type(6))
 
 
-@kernel("tf:Elu")
+@kernel("tf:Elu", elementwise=True)
 def elu(call: "Call", x: Any) -> Any:
     """``exp(x) - 1`` where negative, as TensorFlow computes it: 0 near 0."""
     return call.xp.where(x < 0, call.xp.exp(call.xp.minimum(x, 0)) - 1, x)
 
 
-@kernel("tf:Selu")
+@kernel("tf:Selu", elementwise=True)
 def selu(call: "Call", x: Any) -> Any:
     """A scaled ELU."""
     number = x.dtype.type
@@ -42,62 +42,62 @@ def selu(call: "Call", x: Any) -> Any:
     return call.xp.where(x < 0, low, number(_SCALE) * x)
 
 
-@kernel("tf:LeakyRelu")
+@kernel("tf:LeakyRelu", elementwise=True)
 def leaky_relu(call: "Call", x: Any) -> Any:
     """``alpha * x`` where not positive."""
     return call.xp.where(x > 0, x, x.dtype.type(call.attr("alpha", 0.2)) * x)
 
 
-@kernel("tf:Softplus")
+@kernel("tf:Softplus", elementwise=True)
 def tf_softplus(call: "Call", x: Any) -> Any:
     """``log(1 + exp(x))``."""
     return softplus(call.xp, x)
 
 
-@kernel("tf:Softsign")
+@kernel("tf:Softsign", elementwise=True)
 def softsign(call: "Call", x: Any) -> Any:
     """``x / (1 + |x|)``."""
     return x / (1 + call.xp.abs(x))
 
 
-@kernel("tf:ReluGrad")
+@kernel("tf:ReluGrad", elementwise=True)
 def relu_grad(call: "Call", dy: Any, x: Any) -> Any:
     """The gradient of Relu, given its operand or its result."""
     return dy * (x > 0)
 
 
-@kernel("tf:Relu6Grad")
+@kernel("tf:Relu6Grad", elementwise=True)
 def relu6_grad(call: "Call", dy: Any, x: Any) -> Any:
     """The gradient of Relu6, given its operand or its result: 0 at 6."""
     return dy * ((x > 0) & (x < 6))
 
 
-@kernel("tf:LeakyReluGrad")
+@kernel("tf:LeakyReluGrad", elementwise=True)
 def leaky_relu_grad(call: "Call", dy: Any, x: Any) -> Any:
     """The gradient of LeakyRelu."""
     return call.xp.where(x > 0, dy, dy * dy.dtype.type(call.attr("alpha", 0.2)))
 
 
-@kernel("tf:EluGrad")
+@kernel("tf:EluGrad", elementwise=True)
 def elu_grad(call: "Call", dy: Any, y: Any) -> Any:
     """The gradient of Elu, given its result."""
     return call.xp.where(y < 0, (y + 1) * dy, dy)
 
 
-@kernel("tf:SeluGrad")
+@kernel("tf:SeluGrad", elementwise=True)
 def selu_grad(call: "Call", dy: Any, y: Any) -> Any:
     """The gradient of Selu, given its result."""
     number = dy.dtype.type
     return call.xp.where(y < 0, dy * (y + number(_SCALE * _ALPHA)), dy * number(_SCALE))
 
 
-@kernel("tf:SoftplusGrad")
+@kernel("tf:SoftplusGrad", elementwise=True)
 def softplus_grad(call: "Call", dy: Any, x: Any) -> Any:
     """The gradient of Softplus."""
     return dy / (call.xp.exp(-x) + 1)
 
 
-@kernel("tf:SoftsignGrad")
+@kernel("tf:SoftsignGrad", elementwise=True)
 def softsign_grad(call: "Call", dy: Any, x: Any) -> Any:
     """The gradient of Softsign."""
     return dy / call.xp.square(1 + call.xp.abs(x))

@@ -7,10 +7,10 @@ from ..graph.types import Shape
 from .call import Call
 from .registry import kernel
 from .room import check_room
-from .run import as_declared, widened
 from .shape import ints
 from .tensor_list import Dims, merged
 from .tf_variables import declared
+from .values import as_declared, widened
 
 #: What stands in place of an item that was read and is not kept.
 _GONE: Any = type("Gone", (), {})()

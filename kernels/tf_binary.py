@@ -10,7 +10,7 @@ from .binary import divide
 from .call import Call
 from .registry import kernel
 from .room import check_broadcast
-from .run import as_declared, widened
+from .values import as_declared, widened
 
 
 def checked(call: Call, *operands: Any) -> tuple[Any, ...]:
@@ -51,7 +51,7 @@ for _op, _name in {
     "LogicalOr": "logical_or",
     "NextAfter": "nextafter",
 }.items():
-    kernel(f"tf:{_op}")(_plain(_name))
+    kernel(f"tf:{_op}", elementwise=True)(_plain(_name))
 
 
 def _equality(name: str) -> Callable[..., Any]:
@@ -66,11 +66,11 @@ def _equality(name: str) -> Callable[..., Any]:
     return compare
 
 
-kernel("tf:Equal")(_equality("equal"))
-kernel("tf:NotEqual")(_equality("not_equal"))
+kernel("tf:Equal", elementwise=True)(_equality("equal"))
+kernel("tf:NotEqual", elementwise=True)(_equality("not_equal"))
 
 
-@kernel("tf:ApproximateEqual")
+@kernel("tf:ApproximateEqual", elementwise=True)
 def _approximate_equal(call: Call, a: Any, b: Any) -> Any:
     return call.xp.abs(a - b) <= call.xp.asarray(call.attr("tolerance")).astype(a.dtype)
 
@@ -82,14 +82,14 @@ def _divisor(call: Call, b: Any) -> Any:
     return b
 
 
-@kernel("tf:Div", "tf:RealDiv", "tf:TruncateDiv")
+@kernel("tf:Div", "tf:RealDiv", "tf:TruncateDiv", elementwise=True)
 def _div(call: Call, a: Any, b: Any) -> Any:
     a, b = checked(call, a, _divisor(call, b))
     quotient = _flushed(call.xp, divide(call.xp, a, b))
     return call.xp.trunc(quotient) if call.node.op_type == "TruncateDiv" and a.dtype.kind == "f" else quotient
 
 
-@kernel("tf:FloorDiv")
+@kernel("tf:FloorDiv", elementwise=True)
 def _floor_div(call: Call, a: Any, b: Any) -> Any:
     a, b = checked(call, a, _divisor(call, b))
     xp = call.xp
@@ -106,12 +106,12 @@ def _flushed(xp: Any, quotient: Any) -> Any:
     return xp.where(xp.abs(quotient) < xp.finfo(quotient.dtype).tiny, 0 * quotient, quotient)
 
 
-@kernel("tf:Mod", "tf:TruncateMod")
+@kernel("tf:Mod", "tf:TruncateMod", elementwise=True)
 def _truncate_mod(call: Call, a: Any, b: Any) -> Any:
     return call.xp.fmod(*checked(call, a, _divisor(call, b)))
 
 
-@kernel("tf:FloorMod")
+@kernel("tf:FloorMod", elementwise=True)
 def _floor_mod(call: Call, a: Any, b: Any) -> Any:
     xp = call.xp
     a, b = checked(call, a, _divisor(call, b))
@@ -121,7 +121,7 @@ def _floor_mod(call: Call, a: Any, b: Any) -> Any:
     return xp.where((rest != 0) & ((b < 0) != (rest < 0)), rest + b, rest)
 
 
-@kernel("tf:Pow")
+@kernel("tf:Pow", elementwise=True)
 def _pow(call: Call, a: Any, b: Any) -> Any:
     if b.dtype.kind == "i" and b.size and b.min() < 0:
         raise KernelError("Pow: integers have no negative powers.")
@@ -131,7 +131,7 @@ def _pow(call: Call, a: Any, b: Any) -> Any:
     return call.xp.power(a.astype(call.xp.uint64), b.astype(call.xp.uint64)).astype(a.dtype)  # right modulo 2**64
 
 
-@kernel("tf:SquaredDifference")
+@kernel("tf:SquaredDifference", elementwise=True)
 def _squared_difference(call: Call, a: Any, b: Any) -> Any:
     a, b = checked(call, a, b)
     difference = a - b
@@ -148,14 +148,14 @@ def _unless(is_zero: int, function: Callable[..., Any]) -> Callable[..., Any]:
     return compute
 
 
-kernel("tf:DivNoNan")(_unless(1, lambda xp, a, b: a / b))
-kernel("tf:MulNoNan")(_unless(1, lambda xp, a, b: a * b))
-kernel("tf:Xdivy")(_unless(0, lambda xp, a, b: a / b))
-kernel("tf:Xlogy")(_unless(0, lambda xp, a, b: a * xp.log(b)))
-kernel("tf:Xlog1py")(_unless(0, lambda xp, a, b: a * xp.log1p(b)))
+kernel("tf:DivNoNan", elementwise=True)(_unless(1, lambda xp, a, b: a / b))
+kernel("tf:MulNoNan", elementwise=True)(_unless(1, lambda xp, a, b: a * b))
+kernel("tf:Xdivy", elementwise=True)(_unless(0, lambda xp, a, b: a / b))
+kernel("tf:Xlogy", elementwise=True)(_unless(0, lambda xp, a, b: a * xp.log(b)))
+kernel("tf:Xlog1py", elementwise=True)(_unless(0, lambda xp, a, b: a * xp.log1p(b)))
 
 
-@kernel("tf:LeftShift", "tf:RightShift")
+@kernel("tf:LeftShift", "tf:RightShift", elementwise=True)
 def _shift(call: Call, a: Any, b: Any) -> Any:
     """Shift bits, at least by none and at most by all but one."""
     a, b = checked(call, a, b)
@@ -171,7 +171,7 @@ def _complex(call: Call, real: Any, imaginary: Any) -> Any:
     return result
 
 
-@kernel("tf:AddN", "tf:AccumulateNV2")
+@kernel("tf:AddN", "tf:AccumulateNV2", elementwise=True)
 def _add_n(call: Call, *operands: Any) -> Any:
     return functools.reduce(operator.add, operands)  # lists of tensors, too
 
@@ -189,6 +189,6 @@ def _select(call: Call, condition: Any, a: Any, b: Any) -> Any:
     return call.xp.where(condition, a, b)
 
 
-@kernel("tf:SelectV2", moves=True)
+@kernel("tf:SelectV2", moves=True, elementwise=True)
 def _select_v2(call: Call, condition: Any, a: Any, b: Any) -> Any:
     return call.xp.where(*checked(call, condition, a, b))

@@ -22,7 +22,7 @@ _FRACTION = {
 }
 
 
-@kernel("tf:Cast", "tf:_HostCast", moves=True)
+@kernel("tf:Cast", "tf:_HostCast", moves=True, elementwise=True)
 def _cast(call: Call, x: Any) -> Any:
     """Round to the nearest; with ``Truncate``, set the bits that do not fit to 0 first."""
     wanted = call.dtype("DstT")

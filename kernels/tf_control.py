@@ -11,7 +11,7 @@ from ..graph.graph import Graph
 from .call import Call
 from .registry import kernel
 from .room import check_room
-from .run import DEAD
+from .values import DEAD
 
 
 @kernel(

@@ -34,7 +34,7 @@ for _op, _name in {
     "LogicalNot": "logical_not",
     "Real": "real",
 }.items():
-    kernel(f"tf:{_op}")(_plain(_name))
+    kernel(f"tf:{_op}", elementwise=True)(_plain(_name))
 
 
 def _whole(name: str) -> Callable[..., Any]:
@@ -42,13 +42,13 @@ def _whole(name: str) -> Callable[..., Any]:
 
 
 for _op, _name in {"Ceil": "ceil", "Floor": "floor", "Round": "rint"}.items():
-    kernel(f"tf:{_op}")(_whole(_name))
+    kernel(f"tf:{_op}", elementwise=True)(_whole(_name))
 
 kernel("tf:Conj")(lambda call, x: x.conj() if hasattr(x, "conj") else x)
-kernel("tf:Inv", "tf:Reciprocal")(lambda call, x: x.dtype.type(1) / x)
-kernel("tf:Rsqrt")(lambda call, x: x.dtype.type(1) / call.xp.sqrt(x))
-kernel("tf:Sigmoid")(lambda call, x: sigmoid(call.xp, x))
-kernel("tf:Erf")(lambda call, x: erf(call.xp, x))
+kernel("tf:Inv", "tf:Reciprocal", elementwise=True)(lambda call, x: x.dtype.type(1) / x)
+kernel("tf:Rsqrt", elementwise=True)(lambda call, x: x.dtype.type(1) / call.xp.sqrt(x))
+kernel("tf:Sigmoid", elementwise=True)(lambda call, x: sigmoid(call.xp, x))
+kernel("tf:Erf", elementwise=True)(lambda call, x: erf(call.xp, x))
 
 
 def _conjugate(y: Any) -> Any:
@@ -56,13 +56,13 @@ def _conjugate(y: Any) -> Any:
 
 
 # Gradients from the result y and the gradient dy of it.
-kernel("tf:TanhGrad")(lambda call, y, dy: dy * (1 - y * y))  # TensorFlow conjugates neither this y nor the next
-kernel("tf:SigmoidGrad")(lambda call, y, dy: dy * y * (1 - y))
-kernel("tf:InvGrad", "tf:ReciprocalGrad")(lambda call, y, dy: -dy * _conjugate(y) * _conjugate(y))
-kernel("tf:SqrtGrad")(lambda call, y, dy: dy * y.dtype.type(0.5) / _conjugate(y))
+kernel("tf:TanhGrad", elementwise=True)(lambda call, y, dy: dy * (1 - y * y))  # TensorFlow conjugates neither this y nor the next
+kernel("tf:SigmoidGrad", elementwise=True)(lambda call, y, dy: dy * y * (1 - y))
+kernel("tf:InvGrad", "tf:ReciprocalGrad", elementwise=True)(lambda call, y, dy: -dy * _conjugate(y) * _conjugate(y))
+kernel("tf:SqrtGrad", elementwise=True)(lambda call, y, dy: dy * y.dtype.type(0.5) / _conjugate(y))
 
 
-@kernel("tf:RsqrtGrad")
+@kernel("tf:RsqrtGrad", elementwise=True)
 def _rsqrt_grad(call: Call, y: Any, dy: Any) -> Any:
     y = _conjugate(y)
     return y.dtype.type(-0.5) * (dy * y) * (y * y)

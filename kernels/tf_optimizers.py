@@ -11,9 +11,9 @@ from typing import Any
 from .call import Call
 from .handle import Handle
 from .registry import kernel
-from .run import widened
 from .tf_gather import check_indices
 from .tf_variables import declared, same, store, stored
+from .values import widened
 
 _Step = Callable[..., Mapping[str, Any]]
 

@@ -8,10 +8,10 @@ from .call import Call
 from .handle import Handle, held
 from .registry import kernel
 from .room import check_room
-from .run import as_declared, widened
 from .tf_gather import check_depth, check_indices, coordinates, take
 from .tf_scatter import kind_of, write, write_nd
 from .tf_slice import strided_index
+from .values import as_declared, widened
 
 
 def stored(call: Call, handle: Handle) -> Any:

@@ -1,0 +1,150 @@
+"""Running a cluster of elementwise steps on blocks of elements that stay in the cache; values in between are never whole in memory."""
+
+import time
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from .call import Call
+from .norm import column
+from .room import check_room
+from .values import as_declared, on_grid, spare, widened
+
+if TYPE_CHECKING:
+    from .run import Run
+    from .steps import Cluster, Step
+
+#: Elements of a block: fewer make more calls than they save memory traffic.
+_BLOCK = 1 << 18
+#: Results of so many elements leave the caches, and are worth it.
+_LEAST = 1 << 22
+
+
+def pays(value: Any) -> bool:
+    """Whether an operand is so large that running a cluster on it in blocks pays."""
+    return value is not None and value.size >= _LEAST
+
+
+def run_blocks(run: "Run", cluster: "Cluster", values: list[Any]) -> list[Any] | None:
+    """Run a cluster.
+
+    Args:
+        run: The run it belongs to.
+        cluster: The cluster.
+        values: What comes from outside.
+
+    Returns:
+        The results that leave it; None where arrays have such shapes that there are no blocks.
+
+    Raises:
+        Exception: Whatever a kernel raises on a block.
+    """
+    values = list(values)
+    shapes = [() if value is None else value.shape for value in values]
+    for sources in cluster.sources:
+        for i in sources:
+            if i in cluster.columns:
+                values[i] = column(values[i], len(shapes[sources[0]]))
+                shapes[i] = values[i].shape
+        shapes.append(_broadcast([shapes[i] for i in sources if i >= 0]))
+    made = shapes[cluster.outside :]
+    full = max(made, key=prod)
+    if not all(_fits(shape, full) for shape in made):
+        return None
+    axis = next(i for i in range(len(full)) if prod(full[i + 1 :]) <= _BLOCK)
+    xp = run.xp
+    cut = [_is_cut(shape, len(full), axis) for shape in shapes[: cluster.outside]]
+    values = [value if is_cut else widened(value) for value, is_cut in zip(values, cut, strict=True)]
+    calls = [Call(member, run, member.dtypes) for member in cluster.members]
+    leaving = [(i, _room(xp, made[i], cluster.members[i], values)) for i in cluster.leaving]
+    times = [0.0] * len(calls) if run.on_node is not None else None
+    for index in _blocks(full, axis):
+        table = [
+            widened(value[_within(index, value.shape, len(full))]) if is_cut else value
+            for value, is_cut in zip(values, cut, strict=True)
+        ]
+        _run_block(cluster, calls, table, times)
+        for i, whole in leaving:
+            block = table[cluster.outside + i]
+            whole[_within(index, whole.shape, len(full))] = (
+                block if block.dtype == whole.dtype else as_declared(block, cluster.members[i].dtypes[0])
+            )
+    if times is not None and run.on_node is not None:
+        for member, seconds in zip(cluster.members, times, strict=True):
+            run.on_node(member.node, seconds)
+    return [whole for _, whole in leaving]
+
+
+def _run_block(cluster: "Cluster", calls: Sequence[Call], table: list[Any], times: list[float] | None) -> None:
+    """Compute every member on a block, float16 and bfloat16 values kept as float32, rounded; append the results to ``table``."""
+    for i, (member, sources, dead) in enumerate(zip(cluster.members, cluster.sources, cluster.dead, strict=True)):
+        start = time.perf_counter() if times is not None else 0.0
+        operands = [table[at] if at >= 0 else None for at in sources]
+        for at in dead:
+            table[at] = None
+        call, kernel, dtype = calls[i], member.kernel, member.dtypes[0]
+        assert kernel is not None
+        assert dtype is not None
+        call.out = spare(operands) if kernel.inplace and call.xp.__name__ == "numpy" else None
+        result = kernel.function(call, *operands)
+        if result.__class__ is tuple:
+            result = result[0]
+        if member.is_low:
+            is_own = result is call.out or (result.base is None and all(result is not operand for operand in operands))
+            table.append(on_grid(result, dtype, member.is_exact, is_own))
+        else:
+            table.append(as_declared(result, dtype))
+        call.out = operands = result = None  # type: ignore[assignment]  # nothing outlives its last use
+        if times is not None:
+            times[i] += time.perf_counter() - start
+
+
+def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the shape that arrays are broadcast to.
+
+    Raises:
+        ValueError: If they are not.
+    """
+    first = shapes[0]
+    if all(shape == first for shape in shapes):
+        return first
+    import numpy as np
+
+    return np.broadcast_shapes(*shapes)
+
+
+def _fits(shape: tuple[int, ...], full: tuple[int, ...]) -> bool:
+    """Whether an array is broadcast to ``full``, and blocks of it are blocks of the array."""
+    return len(shape) <= len(full) and all(a in (1, b) for a, b in zip(reversed(shape), reversed(full), strict=False))
+
+
+def _is_cut(shape: tuple[int, ...], rank: int, axis: int) -> bool:
+    """Whether an operand has more than one element along the axes that blocks are cut on."""
+    return any(size > 1 for size in shape[: max(axis + 1 + len(shape) - rank, 0)])
+
+
+def _within(index: tuple[slice, ...], shape: tuple[int, ...], rank: int) -> tuple[slice, ...]:
+    """Return which part of an operand a block of the result needs."""
+    parts = index[rank - len(shape) :]
+    return tuple(part if size > 1 else slice(None) for part, size in zip(parts, shape, strict=False))
+
+
+def _blocks(full: tuple[int, ...], axis: int) -> Iterator[tuple[slice, ...]]:
+    """Iterate over the blocks of an array: one place of each axis before ``axis``, some along it, all along those after it."""
+    rows = max(1, _BLOCK // max(prod(full[axis + 1 :]), 1))
+    leads = product(*([slice(i, i + 1) for i in range(size)] for size in full[:axis]))
+    parts = [slice(start, min(start + rows, full[axis])) for start in range(0, full[axis], rows)]
+    for lead in leads:
+        for part in parts:
+            yield (*lead, part)
+
+
+def _room(xp: Any, shape: tuple[int, ...], member: "Step", values: Sequence[Any]) -> Any:
+    """Return an array for a result, whose axes lie in memory as those of the operands."""
+    dtype = member.dtypes[0]
+    assert dtype is not None
+    wanted = xp.dtype(xp.float32) if member.stays_wide else dtype.numpy
+    check_room(xp, shape, wanted.itemsize)
+    like = next((value for value in values if value.shape == shape), None)
+    return xp.empty(shape, wanted) if like is None else xp.empty_like(like, wanted)

@@ -1,0 +1,177 @@
+"""Elementwise clusters: chains of steps that are computed together, one block of elements after another.
+
+Decided once, from the graph alone, for every backend. A cluster runs where its last step stood; steps from outside that read a
+value of it come after it.
+"""
+
+from collections.abc import Iterable, Mapping
+from copy import copy
+
+from ..graph.dtypes import DType
+from .registry import Kernel
+from .steps import Cluster, Plan, Step, is_low
+
+#: Kernels whose float result is an element of their operands, or an integer: exact in every dtype, where they all have one.
+_EXACT = frozenset(
+    [
+        *("Abs", "Ceil", "Clip", "Floor", "Identity", "Max", "Min", "Neg", "Relu", "Round", "Sign", "Where"),
+        *("tf:Abs", "tf:Ceil", "tf:Floor", "tf:Identity", "tf:Maximum", "tf:Minimum", "tf:Neg", "tf:Relu", "tf:Rint"),
+        *("tf:Round", "tf:SelectV2", "tf:Sign", "MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin"),
+        *("tf:MaxPool", "tf:Max", "tf:Min"),
+    ]
+)
+#: Kernels that move elements whatever their dtype: what is kept wide goes through them as it is.
+_PASSES = frozenset(
+    [
+        *("CenterCropPad", "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity"),
+        *("Pad", "Reshape", "ReverseSequence", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Trilu"),
+        *("Unsqueeze", "Where", "tf:BatchToSpaceND", "tf:BroadcastTo", "tf:ConcatV2", "tf:DepthToSpace", "tf:ExpandDims"),
+        *("tf:GatherV2", "tf:Identity", "tf:Pack", "tf:Pad", "tf:PadV2", "tf:Reshape", "tf:ReverseV2", "tf:SelectV2"),
+        *("tf:Slice", "tf:SpaceToBatchND", "tf:SpaceToDepth", "tf:Split", "tf:SplitV", "tf:Squeeze", "tf:StridedSlice"),
+        *("tf:Tile", "tf:Transpose", "tf:Unpack"),
+    ]
+)
+#: Kernels that read no element.
+_ASKS_SHAPE = frozenset(["Shape", "Size", "tf:Rank", "tf:Shape", "tf:ShapeN", "tf:Size"])
+#: The kernel of casts among float32 and narrower types: operands are widened and results rounded anyway.
+_ROUND = Kernel(lambda call, x: x, moves=False, inplace=False, elementwise=True)
+#: So many members a cluster has at most: all values of a block stay in the cache.
+_MOST_MEMBERS = 64
+
+
+def name_of(step: Step) -> str:
+    """Return the name under which a step's kernel is registered."""
+    node = step.node
+    return f"{node.domain}:{node.op_type}" if node.domain else node.op_type
+
+
+def keep_wide(plan: Plan) -> None:
+    """Mark the steps whose results, rounded, stay float32: those of low dtype that only computing steps read, and moving ones
+    on the way there.
+    """
+    narrow = {-1, *plan.outputs}
+    for step in reversed(plan.steps):
+        if _is_rounding(step):
+            step.kernel = _ROUND
+        step.is_exact = _is_exact(step)
+        plain = step.kernel is not None and not step.bodies and step.is_typed and not step.reads and step.loop is None
+        computes = plain and step.kernel is not None and not step.kernel.moves
+        if (computes and len(step.dtypes) == 1 and not _makes_references(step)) or (plain and name_of(step) in _PASSES):
+            read = {register for register in step.results if register >= 0}
+            step.stays_wide = all(map(is_low, step.dtypes)) and narrow.isdisjoint(read)
+        if not computes and not step.stays_wide and name_of(step) not in _ASKS_SHAPE:
+            narrow.update(step.operands)
+
+
+def _is_rounding(step: Step) -> bool:
+    """Whether a step is a cast between float32, float16 and bfloat16."""
+    dtypes = (*step.dtypes, *step.operand_dtypes)
+    is_cast = name_of(step) in ("Cast", "tf:Cast") and step.kernel is not None and not step.attributes.get("Truncate")
+    return is_cast and all(dtype is not None and (is_low(dtype) or dtype.name == "float32") for dtype in dtypes)
+
+
+def _makes_references(step: Step) -> bool:
+    schema = step.node.schema
+    return schema is not None and any(formal.is_ref for formal in schema.outputs)
+
+
+def _is_exact(step: Step) -> bool:
+    """Whether a step's result has its declared dtype without being rounded."""
+    if name_of(step) not in _EXACT or not step.is_typed:
+        return False
+    floats = {dtype for dtype in step.operand_dtypes if dtype is not None and dtype.kind == "float"}
+    return len(floats) == 1 and floats >= set(step.dtypes[:1]) and not (step.node.op_type == "Clip" and step.opset < 11)
+
+
+def is_elementwise(step: Step) -> bool:
+    """Whether every element of a step's only result depends on those elements of the operands that stand at its place."""
+    kernel = step.kernel
+    if kernel is None or not kernel.elementwise or not step.is_typed or len(step.results) != 1 or step.reads or step.gates:
+        return False
+    given = [dtype for dtype, register in zip(step.operand_dtypes, step.operands, strict=True) if register >= 0]
+    if not all(map(_is_plain, [*step.dtypes, *given])):
+        return False
+    node = step.node
+    if node.domain == "" and step.opset < 7 and len(step.operands) > 1:  # broadcasting was another
+        return False
+    if node.op_type == "BatchNormalization":
+        return not step.attributes.get("training_mode") and bool(step.attributes.get("spatial", 1)) and step.opset >= 9
+    return not step.attributes.get("Truncate")
+
+
+def _is_plain(dtype: DType | None) -> bool:
+    return (
+        dtype is not None
+        and dtype.kind in ("float", "int", "uint", "bool")
+        and (dtype.bits > 8 or dtype.kind != "float")
+        and (dtype.bits >= 8 or dtype.kind == "bool")
+    )
+
+
+def fuse(plan: Plan) -> None:
+    """Put elementwise steps of a plan that follow one another into clusters."""
+    order: list[Step] = []
+    open_: dict[int, list[Step]] = {}  # register -> the cluster that computes it
+    readers: dict[int, set[int]] = {}
+    for step in plan.steps:
+        for register in step.operands:
+            readers.setdefault(register, set()).add(id(step))
+
+    def close(clusters: Iterable[list[Step]]) -> None:
+        for members in clusters:
+            if open_.get(members[-1].results[0]) is members:
+                for member in members:
+                    open_.pop(member.results[0], None)
+                order.append(_joined(members, readers, plan) if len(members) > 1 else members[0])
+
+    for step in plan.steps:
+        joins = is_elementwise(step) and step.results[0] >= 0
+        through = _elements(step) if joins else ()
+        close(_touched(open_, [register for register in step.operands if register not in through]))
+        touched = _touched(open_, through)
+        if joins:
+            own = touched.pop() if touched and len(touched[-1]) < _MOST_MEMBERS else []
+            close(touched)
+            own.append(step)
+            open_[step.results[0]] = own
+        else:
+            order.append(step)
+    close(_touched(open_, list(open_)))
+    plan.steps = order
+
+
+def _touched(open_: Mapping[int, list[Step]], registers: Iterable[int]) -> list[list[Step]]:
+    """Return the clusters that compute some registers, each once."""
+    return list({id(open_[register]): open_[register] for register in registers if register in open_}.values())
+
+
+def _elements(step: Step) -> list[int]:
+    """Return the operands of an elementwise step that are not one number for each channel."""
+    return step.operands[:1] if step.node.op_type == "BatchNormalization" else step.operands
+
+
+def _joined(members: list[Step], readers: dict[int, set[int]], plan: Plan) -> Step:
+    """Return the step that runs a cluster."""
+    own = {id(member) for member in members}
+    made = {member.results[0]: i for i, member in enumerate(members)}
+    slots: dict[tuple[int, bool], int] = {}  # register, and whether it has one number for each channel -> place
+    sources = []
+    for member in members:
+        keys = [(register, at >= len(_elements(member))) for at, register in enumerate(member.operands)]
+        sources.append(keys)
+        for key in keys:
+            if key[0] >= 0 and key[0] not in made:
+                slots.setdefault(key, len(slots))
+    outside = len(slots)
+    places = {**slots, **{(register, False): outside + i for register, i in made.items()}, (-1, False): -1}
+    numbers = [[places[key] for key in keys] for keys in sources]
+    leaving = [i for i, m in enumerate(members) if m.results[0] in plan.outputs or not readers.get(m.results[0], own) <= own]
+    last = {at: i for i, operands in enumerate(numbers) for at in operands}
+    going = {at for at in last if at >= outside and at - outside not in leaving}
+    dead = [[at for at in {*operands} & going if last[at] == i] for i, operands in enumerate(numbers)]
+    step = copy(members[-1])
+    columns = frozenset(at for (_, is_column), at in slots.items() if is_column)
+    step.cluster = Cluster(members, numbers, dead, outside, columns, leaving)
+    step.operands = [register for register, _ in slots]
+    step.results = [members[i].results[0] for i in leaving]
+    return step

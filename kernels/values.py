@@ -1,0 +1,109 @@
+"""Values as kernels take and give them: operands widened, results rounded, and memory that is free."""
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from ..graph.dtypes import DTYPES, DType, cast_array, dtype_of_array
+from ..graph.rounding import round_on_bfloat16_grid, round_on_grid
+from .handle import Handle
+
+#: What a value is in a branch of a TensorFlow graph that is not taken.
+DEAD: Any = type("Dead", (), {"__repr__": lambda self: "a value in a branch that is not taken"})()
+#: Elements from which on writing a result over an operand pays.
+_LEAST_REUSED = 1 << 12
+
+
+def on_grid(result: Any, dtype: DType, is_exact: bool, is_own: bool) -> Any:
+    """Return a result of low dtype as float32, rounded to the numbers that the dtype has.
+
+    Args:
+        result: The result, of any dtype.
+        dtype: Its declared dtype, float16 or bfloat16.
+        is_exact: Whether it has such numbers only.
+        is_own: Whether nobody else sees the array, so that it may be written over.
+    """
+    if getattr(result, "dtype", None) != "float32":
+        return widened(as_declared(result, dtype))
+    if is_exact:
+        return result
+    return (round_on_grid if dtype.name == "float16" else round_on_bfloat16_grid)(result, is_own)
+
+
+def detached(results: tuple[Any, ...]) -> Sequence[Any]:
+    """Return the results, copied where they are small parts of arrays that may be dropped only when nothing shows them."""
+    total = sum(getattr(result, "nbytes", 0) for result in results)
+    return [result.copy() if _is_part(result, 2 * total) else result for result in results]
+
+
+def _is_part(array: Any, size: int) -> bool:
+    base = getattr(array, "base", None)
+    if base is None or array.nbytes == 0:
+        return False
+    while getattr(base, "base", None) is not None:
+        base = base.base
+    return getattr(base, "nbytes", 0) > size
+
+
+def spare(operands: list[Any]) -> Any:
+    """Return an operand that nobody else holds, which the result may be written over; None if there is none."""
+    for i in range(len(operands)):
+        if getattr(operands[i], "size", 0) < _LEAST_REUSED or _holders(operands, i) > _ALONE:
+            continue  # a view of it would hold it too
+        operand = operands[i]
+        if operand.base is None and operand.flags.c_contiguous and operand.flags.writeable and operand.dtype.kind == "f":
+            others = (other for other in operands if other is not operand)
+            if all(_fits(other, operand) for other in others):
+                return operand
+    return None
+
+
+def _holders(items: list[Any], i: int) -> int:
+    return sys.getrefcount(items[i])
+
+
+_ALONE = _holders([object()], 0)
+
+
+def _fits(other: Any, operand: Any) -> bool:
+    """Whether an operation on both has a result of ``operand``'s shape and dtype."""
+    if other is None or other.dtype != operand.dtype:
+        return False
+    if other.shape == operand.shape:
+        return True
+    sizes = operand.shape[operand.ndim - other.ndim :]
+    return other.ndim <= operand.ndim and all(a in (1, b) for a, b in zip(other.shape, sizes, strict=True))
+
+
+def wide_dtype(dtype: DType) -> DType:
+    """Return the dtype that kernels compute values of ``dtype`` in."""
+    if dtype.kind == "float" and dtype.bits < 32:
+        return DTYPES["float32"]
+    if dtype.bits < 8:
+        return DTYPES["int8" if dtype.kind == "int" else "uint8"] if dtype.kind in ("int", "uint") else dtype
+    return dtype
+
+
+def widened(value: Any) -> Any:
+    """Return a value in the dtype in which kernels compute it."""
+    dtype = getattr(value, "dtype", None)
+    if dtype is None:
+        return [widened(item) for item in value] if value.__class__ is list else value
+    if dtype.char != "e" and dtype.kind != "V":
+        return value
+    return cast_array(value, wide_dtype(dtype_of_array(dtype)))
+
+
+def as_declared(value: Any, dtype: DType | None) -> Any:
+    """Return a result as an array of the declared dtype, rounded once."""
+    if value.__class__ is list:
+        return [as_declared(item, dtype) for item in value]
+    if dtype is None or value is None or dtype.kind in ("string", "handle") or value is DEAD or value.__class__ is Handle:
+        return value
+    if not hasattr(value, "ndim") or not hasattr(value, "base"):
+        import numpy as np
+
+        value = np.asarray(value)
+    if value.dtype != dtype.numpy:
+        value = cast_array(value, dtype)
+    return value if value.ndim else value.reshape(())[...]  # NumPy's scalars become arrays
