@@ -38,10 +38,10 @@ def _shift(call: Call, a: Any, b: Any) -> Any:
     return call.xp.left_shift(a, b) if call.attr("direction") == "LEFT" else call.xp.right_shift(a, b)
 
 
-def divide(xp: Any, a: Any, b: Any) -> Any:
+def divide(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
     """Return the quotient; that of integers is cut off towards zero."""
     if a.dtype.kind not in "iu":
-        return xp.true_divide(a, b)
+        return xp.true_divide(a, b, out=out)
     quotient = xp.floor_divide(a, b)
     if a.dtype.kind == "i":
         quotient += ((a < 0) != (b < 0)) & (quotient * b != a) & (b != 0)
@@ -54,7 +54,7 @@ def _power(xp: Any, a: Any, b: Any) -> Any:
     A negative power of an integer is a fraction, cut off to 0, except of 1 and -1.
     """
     if a.dtype.kind not in "iu":
-        return xp.power(a, b.astype(a.dtype, copy=False))
+        return xp.square(a) if b.size == 1 and b.ndim <= a.ndim and b == 2 else xp.power(a, b.astype(a.dtype, copy=False))
     if b.dtype.kind == "f":
         return xp.trunc(xp.power(a.astype(xp.float64), b.astype(xp.float64))).astype(a.dtype)
     result = xp.power(a.astype(xp.uint64), b.astype(xp.uint64)).astype(a.dtype)  # right modulo 2**64, so in fewer bits too
@@ -91,7 +91,7 @@ def _arithmetic(name: str) -> Callable[..., Any]:
 
 for _op, _name in {"Add": "add", "Mul": "multiply", "Sub": "subtract"}.items():
     kernel(_op, inplace=True)(_arithmetic(_name))
-kernel("Div", elementwise=True)(_binary(divide))
+kernel("Div", inplace=True)(lambda call, a, b: divide(call.xp, *_operands(call, a, b), call.out))
 kernel("Pow", elementwise=True)(_binary(_power))
 kernel("BitShift", elementwise=True)(_shift)
 kernel("Mod", elementwise=True)(_modulo)

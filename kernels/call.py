@@ -1,6 +1,6 @@
 """What a kernel knows of the node it computes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..graph.dtypes import BY_ONNX, DType
@@ -61,6 +61,17 @@ class Call:
         if found is None:
             raise KernelError(f"{self.node.op_type}: the dtype {variable!r} is not known.")
         return found
+
+    def kept(self, make: Callable[[], Any], *places: int) -> Any:
+        """Return what ``make`` returns, made once for all runs of this node where the operands at ``places`` are constants.
+
+        Kernels whose operands may be parts of arrays, elementwise ones, cannot use it.
+        """
+        if not self._step.constants.issuperset(place for place in places if place < len(self._step.operands)):
+            return make()
+        if self._step.kept is None:
+            self._step.kept = make()
+        return self._step.kept
 
     def run(self, graph: Graph, inputs: Sequence[Any]) -> list[Any]:
         """Run a body of this node.

@@ -8,6 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ..graph.errors import KernelError
+from .matmul import centred, integers
 from .registry import kernel
 from .room import check_room
 from .windows import Geometry, axis_attr, fold, geometry, pad, scratch, view
@@ -200,21 +201,23 @@ def causal_conv(call: "Call", x: Any, w: Any, bias: Any = None, past: Any = None
 @kernel("ConvInteger")
 def conv_integer(call: "Call", x: Any, w: Any, x_zero: Any = None, w_zero: Any = None) -> Any:
     """Convolution of 8-bit integers, exact in int32."""
-    return _integer_sums(call, x, w, x_zero, w_zero)
+    return _integer_sums(call, x, w, x_zero, w_zero, 1, 3)
 
 
-def _integer_sums(call: "Call", x: Any, w: Any, x_zero: Any, w_zero: Any) -> Any:
-    """Convolve integers less their zero points, in the narrowest float that holds every sum exactly."""
+def _integer_sums(call: "Call", x: Any, w: Any, x_zero: Any, w_zero: Any, *places: int) -> Any:
+    """Convolve integers less their zero points, exactly: in float32 where no sum reaches 2**24, else in float64.
+
+    ``places`` are those of the weights and their zero points among the operands.
+    """
     xp = call.xp
     check_ranks(x, w)
-    exact = xp.float32 if prod(w.shape[1:]) * 255 * 255 < 1 << 24 else xp.float64
-    x, w = x.astype(exact), w.astype(exact)
-    if x_zero is not None:
-        x -= x_zero.astype(exact).reshape(())
-    if w_zero is not None:
-        w -= w_zero.astype(exact).reshape((-1, *(1,) * (w.ndim - 1)))
+    weights = call.kept(lambda: integers(xp, w.reshape(len(w), -1).T, w_zero), *places)
+    x = centred(xp, x, x_zero, 1)
+    values = weights.values.T.reshape(w.shape)
+    if float(xp.abs(x).max(initial=0)) * weights.reach >= 1 << 24:
+        x, values = x.astype(xp.float64), values.astype(xp.float64)
     geo = geometry(call, x.shape[2:], kernel_shape(call, w))
-    return convolve(xp, x, w, geo, int(call.attr("group", 1))).astype(xp.int64).astype(xp.int32)
+    return convolve(xp, x, values, geo, int(call.attr("group", 1))).astype(xp.int64).astype(xp.int32)
 
 
 @kernel("QLinearConv", "com.microsoft:QLinearConv")
@@ -233,7 +236,7 @@ def qlinear_conv(
     """Convolution of quantized arrays: exact sums in int32, scaled in float32, rounded once (ties to even)."""
     xp = call.xp
     last = bool(call.attr("channels_last", 0))
-    sums = _integer_sums(call, xp.moveaxis(x, -1, 1) if last else x, w, x_zero, w_zero)
+    sums = _integer_sums(call, xp.moveaxis(x, -1, 1) if last else x, w, x_zero, w_zero, 3, 5)
     column = (-1, *(1,) * (sums.ndim - 2))
     if bias is not None:
         sums = sums + bias.reshape(column)

@@ -1,13 +1,10 @@
 """Products of matrices. Floats are multiplied in float32 (float64 stays), integers exactly."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from .call import Call
 from .registry import kernel
 from .room import check_broadcast
-
-#: Over fewer columns at a time, float64 is faster.
-_LEAST_STEP = 128
 
 
 def product(xp: Any, a: Any, b: Any) -> Any:
@@ -15,35 +12,61 @@ def product(xp: Any, a: Any, b: Any) -> Any:
     if a.ndim > 1 and b.ndim > 1:
         check_broadcast(xp, a[..., :1], b[..., :1, :])  # which have the shape of the product
     if a.dtype.kind not in "iu":
+        if a.ndim > 2 and b.ndim == 2 and a.flags.c_contiguous:  # one product, not one for each matrix
+            return xp.matmul(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[1])
         return xp.matmul(a, b)
     if a.dtype.itemsize <= 4 and a.shape[-1] << 8 * a.dtype.itemsize + 8 * b.dtype.itemsize < 1 << 53:
         return xp.matmul(a.astype(xp.float64), b.astype(xp.float64)).astype(xp.int64).astype(a.dtype)
     return xp.matmul(a, b)
 
 
-def integer_product(xp: Any, a: Any, b: Any) -> Any:
-    """Return the product of matrices of integers below 2**16, as int64.
+class Integers(NamedTuple):
+    """A right operand of integers below 2**17 in size, ready to be multiplied.
 
-    Computed in floating point, whose matrix products are fast, and exact: in float32 over so many columns that no sum reaches
-    2**24, else in float64.
+    Attributes:
+        values: The integers as float32, which holds them exactly.
+        reach: The largest sum of their sizes in a column: times the largest number on the left, no product is larger.
     """
-    if not a.size or not b.size:
-        return xp.matmul(a.astype(xp.int64), b.astype(xp.int64))
-    depth, most = a.shape[-1], max(1, _largest(a) * _largest(b))
-    step = (1 << 24) // most
-    if step >= depth:
-        return xp.matmul(a.astype(xp.float32), b.astype(xp.float32)).astype(xp.int64)
-    if step < _LEAST_STEP or a.ndim < 2 or b.ndim < 2:
-        return xp.matmul(a.astype(xp.float64), b.astype(xp.float64)).astype(xp.int64)
-    total: Any = 0
-    for start in range(0, depth, step):
-        part = slice(start, start + step)
-        total = total + xp.matmul(a[..., part].astype(xp.float32), b[..., part, :].astype(xp.float32)).astype(xp.int64)
-    return total
+
+    values: Any
+    reach: float
 
 
-def _largest(x: Any) -> int:
-    return max(-int(x.min()), int(x.max()))
+def integers(xp: Any, x: Any, zero_point: Any = None) -> Integers:
+    """Return 8- or 16-bit integers less their zero point, one number or one for each column, as :class:`Integers`."""
+    values = centred(xp, x, zero_point, -1)
+    sizes = xp.abs(values)
+    return Integers(values, float(sizes.sum(-2 if x.ndim > 1 else -1, dtype=xp.float64).max(initial=0)))
+
+
+def centred(xp: Any, x: Any, zero_point: Any, axis: int) -> Any:
+    """Return 8- or 16-bit integers less their zero point, one number or one for each place of ``axis``, as float32."""
+    x = x.astype(xp.float32)
+    if zero_point is None or not zero_point.any():
+        return x
+    if zero_point.ndim == 1 and zero_point.size > 1:
+        zero_point = zero_point.reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
+    elif zero_point.size == 1:
+        zero_point = zero_point.reshape(())
+    elif axis == -1 and zero_point.ndim == x.ndim - 1:  # one for each column of each matrix
+        zero_point = zero_point[..., None, :]
+    x -= zero_point.astype(xp.float32)
+    return x
+
+
+def integer_product(xp: Any, a: Any, b: Integers) -> Any:
+    """Return the product of matrices of integers, ``a`` as :func:`centred` returns it, as int64.
+
+    Computed in floating point, whose matrix products are fast, and exact: in float32 where no sum reaches 2**24, else in float64.
+    """
+    if float(xp.abs(a).max(initial=0)) * b.reach < 1 << 24:
+        return product(xp, a, b.values).astype(xp.int64)
+    return product(xp, a.astype(xp.float64), b.values.astype(xp.float64)).astype(xp.int64)
+
+
+def kept_integers(call: Call, x: Any, zero_point: Any, *places: int) -> Integers:
+    """Return :func:`integers`, made once where both are constants; ``places`` are those of the operands."""
+    return call.kept(lambda: integers(call.xp, x, zero_point), *places)
 
 
 @kernel("MatMul")
@@ -77,23 +100,6 @@ def _det(call: Call, x: Any) -> Any:
     return call.xp.linalg.det(x)
 
 
-def centred(xp: Any, x: Any, zero_point: Any, axis: int) -> Any:
-    """Return 8- or 16-bit integers less their zero point: one number, or one for each place of ``axis``.
-
-    The result is int32; the operand itself where there is nothing to take away.
-    """
-    if zero_point is None or not zero_point.any():
-        return x
-    zero_point = zero_point.astype(xp.int32)
-    if zero_point.ndim == 1 and zero_point.size > 1:
-        zero_point = zero_point.reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
-    elif zero_point.size == 1:
-        zero_point = zero_point.reshape(())
-    return xp.subtract(x, zero_point, dtype=xp.int32)
-
-
 @kernel("MatMulInteger")
 def _matmul_integer(call: Call, a: Any, b: Any, a_zero: Any = None, b_zero: Any = None) -> Any:
-    xp = call.xp
-    a, b = centred(xp, a, a_zero, -2), centred(xp, b, b_zero, -1)
-    return integer_product(xp, a, b).astype(xp.int32)
+    return integer_product(call.xp, centred(call.xp, a, a_zero, -2), kept_integers(call, b, b_zero, 1, 3)).astype(call.xp.int32)

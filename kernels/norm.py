@@ -138,11 +138,11 @@ def batch_normalization(call: "Call", x: Any, scale: Any, bias: Any, mean: Any, 
     spatial = call.opset >= 9 or call.attr("spatial", 1)
     if not training:
         factor = scale / xp.sqrt(variance + variance.dtype.type(epsilon))
+        shift = bias - mean * factor
         if spatial:
-            mean, factor, bias = (column(v, x.ndim) for v in (mean, factor, bias))
-        y = x - mean
-        y *= factor
-        y += bias
+            factor, shift = column(factor, x.ndim), column(shift, x.ndim)
+        y = x * factor
+        y += shift
         return y.astype(x.dtype, copy=False)
     axes = tuple(i for i in range(x.ndim) if i != 1) if spatial else (0,)
     y, now, _ = standardize(xp, x, axes, epsilon)

@@ -37,20 +37,6 @@ def dynamic_quantize(xp: Any, x: Any) -> tuple[Any, Any, Any]:
     return quantize(xp, x, scale, zero, xp.uint8), scale, zero
 
 
-def integer_matmul(xp: Any, a: Any, b: Any, a_zero: Any = None, b_zero: Any = None) -> Any:
-    """Return the product of 8-bit matrices less their zero points, as int32.
-
-    The sums are exact: float64 holds every integer below 2**53. A zero point may be a scalar, or one per row of ``a`` or
-    column of ``b``.
-    """
-    left, right = a.astype(xp.float64), b.astype(xp.float64)
-    if a_zero is not None:
-        left = left - (a_zero if a_zero.ndim != 1 or a_zero.size == 1 else a_zero[:, None])
-    if b_zero is not None:
-        right = right - (b_zero if b_zero.ndim < 2 else b_zero[..., None, :] if b_zero.ndim == b.ndim - 1 else b_zero)
-    return (left @ right).astype(xp.int64).astype(xp.int32)
-
-
 @kernel("com.microsoft:QLinearAdd")
 def qlinear_add(
     call: "Call", a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any, scale: Any, zero: Any = None

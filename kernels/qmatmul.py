@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from ..graph.errors import KernelError
-from .qlinear import dynamic_quantize, integer_matmul, quantize
+from .matmul import Integers, centred, integer_product, kept_integers
+from .qlinear import dynamic_quantize, quantize
 from .registry import kernel
 
 if TYPE_CHECKING:
@@ -15,7 +16,12 @@ def matmul_integer_to_float(
     call: "Call", a: Any, b: Any, a_scale: Any, b_scale: Any, a_zero: Any = None, b_zero: Any = None, bias: Any = None
 ) -> Any:
     """Product of 8-bit matrices, scaled."""
-    y = integer_matmul(call.xp, a, b, a_zero, b_zero).astype(b_scale.dtype) * (a_scale * _columns(b_scale, b))
+    return _scaled_product(call, a, kept_integers(call, b, b_zero, 1, 5), a_scale, b_scale, a_zero, bias)
+
+
+def _scaled_product(call: "Call", a: Any, b: Integers, a_scale: Any, b_scale: Any, a_zero: Any, bias: Any) -> Any:
+    y = integer_product(call.xp, centred(call.xp, a, a_zero, -2), b)
+    y = y.astype(b_scale.dtype) * (a_scale * _columns(b_scale, b.values))
     return y if bias is None else y + bias
 
 
@@ -23,13 +29,13 @@ def matmul_integer_to_float(
 def dynamic_quantize_matmul(call: "Call", a: Any, b: Any, b_scale: Any, b_zero: Any = None, bias: Any = None) -> Any:
     """The same with a left operand that is quantized to uint8 first."""
     quantized, scale, zero = dynamic_quantize(call.xp, a)
-    return matmul_integer_to_float(call, quantized, b, scale, b_scale, zero, b_zero, bias)
+    return _scaled_product(call, quantized, kept_integers(call, b, b_zero, 1, 3), scale, b_scale, zero, bias)
 
 
 @kernel("com.microsoft:MatMulInteger16")
 def matmul_integer16(call: "Call", a: Any, b: Any) -> Any:
     """Product of 16-bit matrices; the sum wraps as int32 does."""
-    return integer_matmul(call.xp, a, b)
+    return integer_product(call.xp, centred(call.xp, a, None, -2), kept_integers(call, b, None, 1)).astype(call.xp.int32)
 
 
 @kernel("com.microsoft:QGemm")
@@ -48,8 +54,8 @@ def qgemm(
     """``alpha * A @ B + C`` in integers, scaled; quantized again if ``y_scale`` is given."""
     xp = call.xp
     a = a.T if call.attr("transA", 0) else a
-    b = b.T if call.attr("transB", 0) else b
-    y = integer_matmul(xp, a, b, a_zero, b_zero)
+    weights = kept_integers(call, b.T if call.attr("transB", 0) else b, b_zero, 3, 5)
+    y = integer_product(xp, centred(xp, a, a_zero, -2), weights).astype(xp.int32)
     if c is not None:
         y = y + c
     y = y.astype(xp.float32) * (xp.float32(call.attr("alpha", 1.0)) * a_scale * b_scale)

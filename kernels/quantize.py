@@ -5,7 +5,7 @@ from typing import Any
 from ..graph.dtypes import DTYPES, DType
 from .call import Call
 from .cast import known, saturated
-from .matmul import centred, integer_product
+from .matmul import centred, integer_product, kept_integers
 from .registry import kernel
 
 
@@ -93,7 +93,7 @@ def _qlinear_matmul(
     call: Call, a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any, y_scale: Any, y_zero: Any
 ) -> Any:
     xp, dtype = call.xp, known(call, call.dtypes[0])
-    total = integer_product(xp, centred(xp, a, a_zero, -2), centred(xp, b, b_zero, -1))
+    total = integer_product(xp, centred(xp, a, a_zero, -2), kept_integers(call, b, b_zero, 3, 5))
     if a_scale.ndim == 1 and a_scale.size > 1:
         a_scale = a_scale.reshape(-1, 1)
     scales = [scale.reshape(()) if scale.size == 1 else scale for scale in (a_scale, b_scale, y_scale)]

@@ -48,8 +48,11 @@ def dynamic_quantize_lstm(
     r_zero: Any,
 ) -> tuple[Any, ...]:
     """LSTM with integer weights ``w[D, I, 4H]`` and ``r[D, H, 4H]``; its input and state are quantized as they come."""
-    weights = _quantized_products(call.xp, w, w_scale, w_zero)
-    recurrence = _quantized_products(call.xp, r, r_scale, r_zero)
+    wide = call.kept(lambda: (_less(call.xp, w, w_zero), _less(call.xp, r, r_zero)), 1, 2, 9, 11)
+    weights, recurrence = (
+        [partial(_quantized_product, call.xp, part, scale[d]) for d, part in enumerate(parts)]
+        for parts, scale in zip(wide, (w_scale, r_scale), strict=True)
+    )
     return _lstm(call, x, weights, recurrence, r.shape[1], b, lens, h, c, p)
 
 
@@ -137,10 +140,9 @@ def _product(weight: Any, rows: Any) -> Any:
     return rows @ weight
 
 
-def _quantized_products(xp: Any, weight: Any, scale: Any, zero: Any) -> list[Product]:
-    """Return, for each direction, the product of rows, quantized to 8 bits together, with an integer weight."""
-    wide = [part.astype(xp.float32) - offset.astype(xp.float32) for part, offset in zip(weight, zero, strict=True)]
-    return [partial(_quantized_product, xp, part, scale[d]) for d, part in enumerate(wide)]
+def _less(xp: Any, weight: Any, zero: Any) -> list[Any]:
+    """Return the weight of each direction less its zero point, as float32."""
+    return [part.astype(xp.float32) - offset.astype(xp.float32) for part, offset in zip(weight, zero, strict=True)]
 
 
 def _quantized_product(xp: Any, weight: Any, scale: Any, rows: Any) -> Any:

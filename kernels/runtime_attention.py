@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..graph.errors import KernelError
 from .attention import attend, join_heads, split_heads, window
+from .matmul import centred, integer_product, kept_integers
 from .packing import pack, restore
-from .qlinear import integer_matmul
 from .registry import kernel
 
 if TYPE_CHECKING:
@@ -49,8 +49,10 @@ def quantized_attention(
     past: Any = None,
 ) -> tuple[Any, ...]:
     """The same with an 8-bit input and weight."""
-    product = integer_matmul(call.xp, x, weights, None if x_zero is None else x_zero.reshape(()), w_zero)
-    projected = product.astype(bias.dtype) * (x_scale * w_scale) + bias
+    left = centred(call.xp, x, None if x_zero is None else x_zero.reshape(()), -2)
+    projected = (
+        integer_product(call.xp, left, kept_integers(call, weights, w_zero, 1, 7)).astype(bias.dtype) * (x_scale * w_scale) + bias
+    )
     return _self_attention(call, projected, mask, past, None, None)
 
 

@@ -25,6 +25,8 @@ class Step:
         attributes: Attributes as kernels read them.
         opset: Version of the op's domain.
         operands: Register of each operand, -1 where omitted.
+        constants: Positions of operands that are constants or omitted.
+        kept: What the kernel made of these.
         reads: Positions of operands that are references to variables, where the node wants what these hold.
         results: Register of each result, -1 where nobody uses it.
         dead: Registers that are read here for the last time.
@@ -46,6 +48,7 @@ class Step:
         "attributes",
         "bodies",
         "cluster",
+        "constants",
         "dead",
         "dtypes",
         "function",
@@ -53,6 +56,7 @@ class Step:
         "is_exact",
         "is_low",
         "is_typed",
+        "kept",
         "kernel",
         "loop",
         "mark",
@@ -74,6 +78,8 @@ class Step:
         self.attributes = readable_attributes(node, given)
         self.opset = node.graph.opsets.get(node.domain, 1)
         self.operands: list[int] = []
+        self.constants: frozenset[int] = frozenset()
+        self.kept: Any = None
         self.reads: list[int] = []
         self.results: list[int] = []
         self.dead: list[int] = []
@@ -96,7 +102,7 @@ class Step:
 
 
 class Plan:
-    """A graph made ready to run. Nothing in it changes while it runs, so that several threads can.
+    """A graph made ready to run. Nothing in it changes while it runs, but what kernels keep of constants; several threads can run it.
 
     Attributes:
         graph: The graph.

@@ -5,7 +5,7 @@ A gradient is multiplied by the slope, also where that is 0: what is not finite 
 
 from typing import TYPE_CHECKING, Any
 
-from .elementwise import softplus
+from .elementwise import bounded, leaky_relu, softplus
 from .registry import kernel
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _ALPHA = 1.6732632423543772
 @kernel("tf:Relu", inplace=True)
 def relu(call: "Call", x: Any) -> Any:
     """``max(x, 0)``."""
-    return call.xp.maximum(x, x.dtype.type(0), out=call.out)
+    return bounded(call.xp, "maximum", x, 0, call.out)
 
 
 @kernel("tf:Relu6", elementwise=True)
@@ -43,9 +43,9 @@ def selu(call: "Call", x: Any) -> Any:
 
 
 @kernel("tf:LeakyRelu", elementwise=True)
-def leaky_relu(call: "Call", x: Any) -> Any:
+def tf_leaky_relu(call: "Call", x: Any) -> Any:
     """``alpha * x`` where not positive."""
-    return call.xp.where(x > 0, x, x.dtype.type(call.attr("alpha", 0.2)) * x)
+    return leaky_relu(call.xp, x, call.attr("alpha", 0.2))
 
 
 @kernel("tf:Softplus", elementwise=True)

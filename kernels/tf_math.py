@@ -47,7 +47,7 @@ for _op, _name in {"Ceil": "ceil", "Floor": "floor", "Round": "rint"}.items():
 kernel("tf:Conj")(lambda call, x: x.conj() if hasattr(x, "conj") else x)
 kernel("tf:Inv", "tf:Reciprocal", elementwise=True)(lambda call, x: x.dtype.type(1) / x)
 kernel("tf:Rsqrt", elementwise=True)(lambda call, x: x.dtype.type(1) / call.xp.sqrt(x))
-kernel("tf:Sigmoid", elementwise=True)(lambda call, x: sigmoid(call.xp, x))
+kernel("tf:Sigmoid", inplace=True)(lambda call, x: sigmoid(call.xp, x, call.out))
 kernel("tf:Erf", elementwise=True)(lambda call, x: erf(call.xp, x))
 
 
