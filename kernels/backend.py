@@ -33,6 +33,7 @@ def get_backend(device: str = "cpu") -> Backend:
 
     kind, _, number = device.partition(":") if isinstance(device, str) else ("", "", "")
     if kind == "cpu" and not number:
+        _keep_freed_memory()
         return Backend("cpu", np)
     if kind not in ("gpu", "auto") or (number and (kind == "auto" or not number.isdecimal())):
         raise KernelError(f"A device is 'cpu', 'gpu', 'gpu:N' or 'auto'. Received: {device!r}")
@@ -40,8 +41,19 @@ def get_backend(device: str = "cpu") -> Backend:
     if isinstance(found, Backend):
         return found
     if kind == "auto":
-        return Backend("cpu", np)
+        return get_backend("cpu")
     raise KernelError(f"Device {device!r} cannot be used: {found} Run on 'cpu'.")
+
+
+def _keep_freed_memory() -> None:
+    """Free an array of 32 MB once, of which nothing was touched.
+
+    The allocator of the GNU C library learns from it: it keeps freed memory of arrays up to that size for the next ones, and does
+    not give it back to the system, whose fresh pages take longer than most kernels compute in them.
+    """
+    import numpy as np
+
+    np.empty((32 << 20) - 8192, np.uint8)
 
 
 def _find_gpu(number: int) -> Backend | str:

@@ -66,7 +66,8 @@ def integer_product(xp: Any, a: Any, b: Integers) -> Any:
 
 def kept_integers(call: Call, x: Any, zero_point: Any, *places: int) -> Integers:
     """Return :func:`integers`, made once where both are constants; ``places`` are those of the operands."""
-    return call.kept(lambda: integers(call.xp, x, zero_point), *places)
+    kept: Integers = call.kept(lambda: integers(call.xp, x, zero_point), *places)
+    return kept
 
 
 @kernel("MatMul")

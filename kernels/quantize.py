@@ -15,15 +15,19 @@ def range_of(dtype: DType) -> tuple[int, int]:
 
 
 def round_to_integer(xp: Any, x: Any, zero_point: Any, dtype: DType) -> Any:
-    """Return ``x`` rounded to the nearest integer (ties to even), plus the zero point, within the range of ``dtype``.
+    """Return ``x`` rounded to the nearest integer (ties to even), plus the zero point, within the range of ``dtype``; NaN as 0.
 
-    The result is as wide as kernels compute: int8 for int4 and int2, uint8 for uint4 and uint2.
+    ``x`` is written over. The result is as wide as kernels compute: int8 for int4 and int2, uint8 for uint4 and uint2.
     """
     least, most = range_of(dtype)
-    result = xp.rint(x)
+    result = xp.asarray(x)
+    xp.rint(result, out=result)
     if zero_point is not None:
-        result = result + zero_point.astype(result.dtype)
-    result = xp.clip(xp.where(xp.isnan(result), 0, result), least, most)
+        result += zero_point.astype(result.dtype)
+    nan = xp.isnan(result)
+    if nan.any():
+        result[nan] = 0
+    xp.clip(result, least, most, out=result)
     return result.astype(dtype.numpy if dtype.bits >= 8 else xp.int8 if dtype.kind == "int" else xp.uint8)
 
 
@@ -57,10 +61,13 @@ def dequantize(call: Call, x: Any, scale: Any, zero_point: Any = None) -> Any:
     """Return ``(x - zero_point) * scale``."""
     xp, axis, block = call.xp, call.attr("axis", 1), call.attr("block_size", 0)
     scale, zero_point = (spread(xp, value, x.shape, axis, block) for value in (scale, zero_point))
+    if zero_point is not None and x.dtype.itemsize >= 4 and x.dtype.kind != "f":
+        x, zero_point = x.astype(xp.int64) - zero_point.astype(xp.int64), None
+    y = xp.asarray(x.astype(scale.dtype))  # integers below 2**17 are exact, and their differences
     if zero_point is not None:
-        wide = x.dtype if x.dtype.kind == "f" else xp.int64 if x.dtype.itemsize >= 4 else xp.int32
-        x = x.astype(wide) - zero_point.astype(wide)
-    return x.astype(scale.dtype) * scale
+        y -= zero_point.astype(y.dtype)
+    y *= scale
+    return y
 
 
 @kernel("DynamicQuantizeLinear")
