@@ -30,10 +30,11 @@ def _constant(call: Call) -> Any:
 
 @kernel("ConstantOfShape", moves=True)
 def _constant_of_shape(call: Call, shape: Any) -> Any:
+    """One element, seen at every place."""
     xp, sizes, value = call.xp, ints(shape), call.attr("value")
-    dtype = xp.dtype(xp.float32) if value is None else value.dtype
-    check_room(xp, sizes, dtype.itemsize)
-    return xp.zeros(sizes, dtype) if value is None else xp.full(sizes, value.ravel()[0], dtype)
+    element = xp.zeros((), xp.float32) if value is None else value.reshape(-1)[0]
+    check_room(xp, sizes, element.dtype.itemsize)
+    return xp.broadcast_to(element, sizes)
 
 
 @kernel("Shape", moves=True)

@@ -201,3 +201,14 @@ def test_threads_do_not_share_memory_to_work_in() -> None:
 def test_what_cannot_be_convolved(x: Any, w: Any, attributes: dict[str, Any], message: str) -> None:
     with pytest.raises(KernelError, match=message):
         run_op("Conv", np.ones(x, np.float32), np.ones(w, np.float32), **attributes)
+
+
+@pytest.mark.parametrize("bias", [None, np.full(1003, 0.25, np.float32)])
+def test_equal_filters_have_equal_results(bias: Any) -> None:
+    """Also where matrix products add up the last rows in another order; a softmax over large sums would tell."""
+    x = (1e6 * RNG.standard_normal((1, 512, 13, 13))).astype(np.float32)
+    w = run_op("ConstantOfShape", np.array([1003, 512, 1, 1]), value=np.array([0.01], np.float32))
+    y = run_op("Conv", x, w, *([] if bias is None else [bias]))
+    np.testing.assert_array_equal(y, np.repeat(y[:, :1], 1003, 1))
+    expected = 0.01 * x.astype(np.float64).sum(1) + (0 if bias is None else 0.25)
+    np.testing.assert_allclose(y[:, 0], expected, rtol=1e-4, atol=1)
