@@ -171,9 +171,9 @@ def cast_array(array: "np.ndarray[Any, Any]", dtype: DType) -> "np.ndarray[Any, 
 
     if not isinstance(array, np.ndarray):  # CuPy's: GPUs round once, and have no slow cases
         return array.astype(wanted)
-    if wanted == np.float16 and source in (np.float32, np.float64):
+    if dtype is float16 and source.char in "fd" and source.isnative:
         return round_to_half(array)
-    if source == np.float16 and wanted == np.float32 and array.size > 256:
+    if dtype is float32 and source.char == "e" and source.isnative and array.size > 256:
         return halves().take(array.view(np.uint16), mode="clip")  # NumPy takes longer, and much longer for small numbers
     is_low = dtype.kind == "float" and dtype.bits < 32
     if is_low and (source.kind in "iu" or source == np.float64):

@@ -5,15 +5,15 @@ A number is rounded by adding a power of two, as many times larger as leaves the
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
 
-#: Elements worked on at a time: they and their scratch stay in the cache.
-_BLOCK = 1 << 14
-#: Up to so many, NumPy's conversion takes no longer even in its slow cases.
-_FEW = 100
+#: Bytes worked on at a time: they and their scratch stay in the cache.
+_BLOCK = 1 << 18
+#: Up to so many elements, NumPy's conversion takes no longer even in its slow cases; up to so many, only in these.
+_FEW, _SOME = 100, 4000
 
 
 def round_to_half(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
@@ -28,49 +28,110 @@ def round_to_half(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
             return array.astype(np.float16)
     if not array.flags.c_contiguous:
         return _in_memory_order(round_to_half, array)
-    width = 8 * array.itemsize
-    mantissa, bias = (23, 127) if width == 32 else (52, 1023)
-    dropped, infinity, too_large = mantissa - 10, (2 * bias + 1) << mantissa, (bias + 16) << mantissa
-    power = (dropped << mantissa) + (
-        (14 - bias - dropped << 10) & 0xFFFF
-    )  # with what the exponents are off by, for the last bits
+    k = _constants(array.itemsize)
     flat = array.reshape(-1)
-    words = np.dtype(f"u{array.itemsize}")
-    result = np.empty(flat.shape, np.uint16)
-    least_normal = _block_of(words, (bias - 14) << mantissa)
-    magnitudes, exponents = np.empty((2, min(_BLOCK, flat.size)), words)
-    for start in range(0, flat.size, _BLOCK):
-        bits = flat[start : start + _BLOCK].view(words)
+    if array.size <= _SOME and not _is_slow(flat.view(k.words), k):
+        return array.astype(np.float16)
+    result = np.empty(flat.size, np.uint16)
+    block = _BLOCK // array.itemsize
+    magnitudes, exponents = np.empty((2, min(block, flat.size)), k.words)
+    for start in range(0, flat.size, block):
+        bits = flat[start : start + block].view(k.words)
         a, e = magnitudes[: bits.size], exponents[: bits.size]
-        np.bitwise_and(bits, (1 << width - 1) - 1, out=a)
-        largest, payloads = a.max(), None
-        if largest >= too_large:
-            payloads = _payloads(a, infinity, dropped) if largest > infinity else None
-            np.minimum(a, _block_of(words, too_large)[: a.size], out=a)
-        np.bitwise_and(a, infinity, out=e)
-        np.maximum(e, least_normal[: e.size], out=e)
-        e += power
-        np.add(a.view(array.dtype), e.view(array.dtype), out=a.view(array.dtype))
-        e >>= dropped
-        a += e
+        np.bitwise_and(bits, k.magnitude, a)
+        largest, payloads = a[a.argmax()], None
+        if largest >= k.too_large[0]:
+            payloads = _payloads(a, k) if largest > k.infinity[0] else None
+            np.minimum(a, k.too_large[: a.size], out=a)
+        np.bitwise_and(a, k.infinity[0], e)
+        np.maximum(e, k.least_normal[: e.size], out=e)
+        np.add(e, k.power, e)
+        np.add(a.view(array.dtype), e.view(array.dtype), a.view(array.dtype))
+        np.right_shift(e, k.dropped, e)
+        np.add(a, e, a)
         if payloads is not None:
             a += payloads
-        np.right_shift(bits, width - 16, out=e)
-        e &= 0x8000
-        a |= e
-        result[start : start + _BLOCK] = a
+        np.right_shift(bits, k.above_half, e)
+        np.bitwise_and(e, k.sign, e)
+        np.bitwise_or(a, e, a)
+        result[start : start + block] = a
     return result.view(np.float16).reshape(array.shape)
 
 
-def _payloads(magnitudes: "np.ndarray[Any, Any]", infinity: int, dropped: int) -> Any:
+def _is_slow(bits: "np.ndarray[Any, Any]", k: "_Constants") -> bool:
+    """Whether there are numbers other than 0 that float16 has no normal number for."""
+    import numpy as np
+
+    a = np.bitwise_and(bits, k.magnitude)
+    if a[a.argmax()] >= k.overflows:
+        return True
+    a -= k.ones[0]  # of 0, the largest number
+    return bool(a[a.argmin()] < k.least_normal[0] - k.ones[0])
+
+
+def _payloads(magnitudes: "np.ndarray[Any, Any]", k: "_Constants") -> Any:
     """Return what NaNs have in their mantissas, cut to float16's and at least 1; 0 for numbers."""
     import numpy as np
 
-    payloads = np.maximum(magnitudes, _block_of(magnitudes.dtype, infinity)[: magnitudes.size])
-    payloads -= infinity
-    ones = np.minimum(payloads, _block_of(magnitudes.dtype, 1)[: magnitudes.size])
-    payloads >>= dropped
+    payloads = np.maximum(magnitudes, k.infinity[: magnitudes.size])
+    payloads -= k.infinity[0]
+    ones = np.minimum(payloads, k.ones[: magnitudes.size])
+    payloads >>= k.dropped
     return np.maximum(payloads, ones, out=payloads)
+
+
+class _Constants(NamedTuple):
+    """The numbers that rounding float32 or float64 to float16 takes, as arrays: Python's take NumPy longer.
+
+    Those of which maxima and minima are taken fill a block each: that takes half the time that it takes with one number.
+    """
+
+    words: "np.dtype[Any]"
+    magnitude: Any
+    infinity: Any
+    too_large: Any
+    least_normal: Any
+    ones: Any
+    power: Any
+    dropped: Any
+    above_half: Any
+    sign: Any
+    top: Any
+    overflows: Any
+    middle: Any
+
+
+@functools.cache
+def _constants(size: int) -> _Constants:
+    """Return the constants for floats of so many bytes."""
+    import numpy as np
+
+    words = np.dtype(f"u{size}")
+    mantissa, bias = (23, 127) if size == 4 else (52, 1023)
+    dropped = mantissa - 10
+
+    def one(number: int) -> Any:
+        return np.array(number, words)
+
+    def many(number: int) -> Any:
+        return np.full(_BLOCK // size, number, words)
+
+    return _Constants(
+        words=words,
+        magnitude=one((1 << 8 * size - 1) - 1),
+        infinity=many((2 * bias + 1) << mantissa),
+        too_large=many((bias + 16) << mantissa),
+        least_normal=many((bias - 14) << mantissa),
+        ones=many(1),
+        # In its last 16 bits is what makes up for this exponent and the difference of the biases.
+        power=one((dropped << mantissa) + ((14 - bias - dropped << 10) & 0xFFFF)),
+        dropped=one(dropped),
+        above_half=one(8 * size - 16),
+        sign=one(0x8000),
+        top=one(1 << 8 * size - 1),
+        overflows=one((bias + 15) << mantissa),
+        middle=one((dropped << mantissa) + (1 << mantissa - 1)),
+    )
 
 
 def round_on_grid(array: "np.ndarray[Any, Any]", out: "np.ndarray[Any, Any] | None" = None) -> "np.ndarray[Any, Any]":
@@ -84,27 +145,31 @@ def round_on_grid(array: "np.ndarray[Any, Any]", out: "np.ndarray[Any, Any] | No
 
     if not isinstance(array, np.ndarray):
         return array.astype(np.float16).astype(np.float32)
+    if array.size <= _FEW and out is None:
+        with np.errstate(all="ignore"):
+            return array.astype(np.float16).astype(np.float32)
     if not array.flags.c_contiguous:
         return _in_memory_order(round_on_grid, array)
+    k = _constants(4)
     flat = array.reshape(-1)
     result = np.empty_like(flat) if out is None else out.reshape(-1)
-    least_normal = _block_of(np.dtype(np.uint32), 0x38800000)
-    powers, signs = np.empty((2, min(_BLOCK, flat.size)), np.uint32)
+    block = _BLOCK // 4
+    powers, signs = np.empty((2, min(block, flat.size)), np.uint32)
     with np.errstate(all="ignore"):  # numbers that are none, and those near the largest
-        for start in range(0, flat.size, _BLOCK):
-            x = flat[start : start + _BLOCK]
-            r, t, s = result[start : start + _BLOCK], powers[: x.size], signs[: x.size]
-            bits, rounded = x.view(np.uint32), r.view(np.uint32)
-            np.bitwise_and(bits, 0x80000000, out=s)  # a sum of zero has lost its sign
-            np.bitwise_and(bits, 0x7F800000, out=t)
-            too_large = np.abs(x) >= 65520 if t.max() >= 0x47000000 else None
-            np.maximum(t, least_normal[: t.size], out=t)
-            t += (13 << 23) + 0x400000  # half as much again, so that no sum reaches the next power
-            np.add(x, t.view(np.float32), out=r)
-            r -= t.view(np.float32)
-            rounded |= s
+        for start in range(0, flat.size, block):
+            x = flat[start : start + block]
+            r, t, s = result[start : start + block], powers[: x.size], signs[: x.size]
+            bits, rounded, power = x.view(np.uint32), r.view(np.uint32), t.view(np.float32)
+            np.bitwise_and(bits, k.top, s)  # a sum of zero has lost its sign
+            np.bitwise_and(bits, k.infinity[0], t)
+            too_large = np.abs(x) >= 65520 if t[t.argmax()] >= k.overflows else None
+            np.maximum(t, k.least_normal[: t.size], out=t)
+            np.add(t, k.middle, t)
+            np.add(x, power, r)
+            np.subtract(r, power, r)
+            np.bitwise_or(rounded, s, rounded)
             if too_large is not None:
-                s |= 0x7F800000
+                s |= k.infinity[0]
                 np.copyto(rounded, s, where=too_large)
     return result.reshape(array.shape)
 
@@ -118,14 +183,6 @@ def _in_memory_order(
     axes = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
     result = function(np.ascontiguousarray(array.transpose(axes)))
     return result.transpose(sorted(range(array.ndim), key=axes.__getitem__))
-
-
-@functools.cache
-def _block_of(words: "np.dtype[Any]", value: int) -> "np.ndarray[Any, Any]":
-    """Return a block full of a number: NumPy finds larger ones of two arrays in half the time that it takes with a single number."""
-    import numpy as np
-
-    return np.full(_BLOCK, value, words)
 
 
 @functools.cache

@@ -133,7 +133,11 @@ class Run:
         if results.__class__ is not tuple:
             results = (results,)
         if step.stays_wide:
-            return [round_on_grid(results[0])]
+            rounded = [results[0]]
+            operands.clear()
+            del results, call  # which hold operands that the result may have been written over
+            out = _spare(rounded) if self.reuses else None
+            return [round_on_grid(rounded[0], out)]
         return [as_declared(result, dtype) for result, dtype in zip(results, dtypes, strict=False)]
 
     def _placed(self, error: AmpgraphError, step: "Step") -> KernelError:
