@@ -7,6 +7,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from .errors import GraphError, did_you_mean
+from .rounding import halves, round_to_half, round_to_odd
 
 if TYPE_CHECKING:
     import numpy as np
@@ -163,21 +164,20 @@ def cast_array(array: "np.ndarray[Any, Any]", dtype: DType) -> "np.ndarray[Any, 
     float64 and integers are not rounded to float32 first, and it takes as long where numbers over- or underflow float16.
     Floats become integers by dropping the fraction, as in C.
     """
+    wanted, source = dtype.numpy, array.dtype
+    if source == wanted:
+        return array
     import numpy as np
 
-    from .rounding import halves, round_to_half, round_to_odd
-
-    wanted = dtype.numpy
-    if array.dtype == wanted:
-        return array
     if not isinstance(array, np.ndarray):  # CuPy's: GPUs round once, and have no slow cases
         return array.astype(wanted)
-    source = array.dtype
+    if dtype is float16 and source.char in "fd" and source.isnative:
+        return round_to_half(array)
+    if dtype is float32 and source.char == "e" and source.isnative and array.size > 256:
+        return halves().take(array.view(np.uint16), mode="clip")  # NumPy takes longer, and much longer for small numbers
     is_low = dtype.kind == "float" and dtype.bits < 32
     if is_low and (source.kind in "iu" or source == np.float64):
         array = round_to_odd(array)
-    elif source == np.float16 and wanted == np.float32 and array.size > 256:
-        return halves().take(array.view(np.uint16), mode="clip")  # NumPy takes longer, and much longer for small numbers
     elif is_low and source != np.float32:
         array = array.astype(np.float32)
     elif source.kind == "V" and dtype.kind in ("int", "uint"):

@@ -1,112 +1,202 @@
-"""Rounding to float16, and to types that have no direct conversion, with bits: as exact as NumPy's, but without its slow cases."""
+"""Rounding to float16, and to types that have no direct conversion, with bits: as exact as NumPy's, but without its slow cases.
+
+A number is rounded by adding a power of two, as many times larger as leaves the bits to be kept: processors take ties to even.
+"""
 
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
 
-#: Elements worked on at a time: they and their scratch stay in the cache.
-_BLOCK = 1 << 15
-#: Up to so many, NumPy's conversion and back is faster.
-_FEWEST = 256
-#: As many where less of it is in use.
-_LINE = 1 << 14
-#: Up to so many, NumPy's conversion takes no longer even in its slow cases.
-_FEW = 512
+#: Bytes worked on at a time: they and their scratch stay in the cache.
+_BLOCK = 1 << 18
+#: Up to so many elements, NumPy's conversion takes no longer even in its slow cases; up to so many, only in these.
+_FEW, _SOME = 100, 4000
 
 
 def round_to_half(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-    """Round float32 to float16: the exponent is moved with integer arithmetic, small numbers by adding one whose last bit is theirs."""
+    """Round float32 or float64 to float16; the result lies in memory like the array.
+
+    The last bits of the sum are the mantissa, and its exponent is added to them. A NaN keeps the upper bits of its mantissa.
+    """
     import numpy as np
 
     if array.size <= _FEW:
         with np.errstate(all="ignore"):
             return array.astype(np.float16)
-    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint32)
-    result = np.empty(flat.shape, np.uint16)
-    size = min(_BLOCK, flat.size)
-    magnitudes, rounded, units, mask = np.empty((4, size), np.uint32)
-    for start in range(0, flat.size, _BLOCK):
-        bits = flat[start : start + _BLOCK]
-        a, r = magnitudes[: bits.size], rounded[: bits.size]
-        np.bitwise_and(bits, np.uint32(0x7FFFFFFF), out=a)
-        np.right_shift(a, np.uint32(13), out=r)
-        r &= np.uint32(1)
-        r += a
-        r += np.uint32(0x100000000 + 0xFFF - (112 << 23))
-        r >>= np.uint32(13)
-        np.minimum(r, np.uint32(0x7C00), out=r)
-        if a.min() < 0x38800000:  # below 2**-14, the least normal float16
-            u, m = units[: bits.size], mask[: bits.size]
-            with np.errstate(all="ignore"):  # among the others are numbers that are none
-                np.add(a.view(np.float32), np.float32(0.5), out=u.view(np.float32))
-            u -= np.uint32(0x3F000000)
-            np.subtract(a.view(np.int32), np.int32(0x38800000), out=m.view(np.int32))
-            np.right_shift(m.view(np.int32), np.int32(31), out=m.view(np.int32))  # all bits where small
-            u ^= r
-            u &= m
-            r ^= u
-        if a.max() > 0x7F800000:
-            nan = np.flatnonzero(a > np.uint32(0x7F800000))
-            payload = a[nan] >> np.uint32(13) & np.uint32(0x3FF)
-            r[nan] = np.uint32(0x7C00) | np.maximum(payload, np.uint32(1))
-        np.right_shift(bits, np.uint32(16), out=a)
-        a &= np.uint32(0x8000)
-        r |= a
-        result[start : start + _BLOCK] = r
+    if not array.flags.c_contiguous:
+        return _in_memory_order(round_to_half, array)
+    k = _constants(array.itemsize)
+    flat = array.reshape(-1)
+    if array.size <= _SOME and not _is_slow(flat.view(k.words), k):
+        return array.astype(np.float16)
+    result = np.empty(flat.size, np.uint16)
+    block = _BLOCK // array.itemsize
+    magnitudes, exponents = np.empty((2, min(block, flat.size)), k.words)
+    for start in range(0, flat.size, block):
+        bits = flat[start : start + block].view(k.words)
+        a, e = magnitudes[: bits.size], exponents[: bits.size]
+        np.bitwise_and(bits, k.magnitude, a)
+        largest, payloads = a[a.argmax()], None
+        if largest >= k.too_large[0]:
+            payloads = _payloads(a, k) if largest > k.infinity[0] else None
+            np.minimum(a, k.too_large[: a.size], out=a)
+        np.bitwise_and(a, k.infinity[0], e)
+        np.maximum(e, k.least_normal[: e.size], out=e)
+        np.add(e, k.power, e)
+        np.add(a.view(array.dtype), e.view(array.dtype), a.view(array.dtype))
+        np.right_shift(e, k.dropped, e)
+        np.add(a, e, a)
+        if payloads is not None:
+            a += payloads
+        np.right_shift(bits, k.above_half, e)
+        np.bitwise_and(e, k.sign, e)
+        np.bitwise_or(a, e, a)
+        result[start : start + block] = a
     return result.view(np.float16).reshape(array.shape)
 
 
-def round_on_grid(array: "np.ndarray[Any, Any]", in_place: bool = False) -> "np.ndarray[Any, Any]":
-    """Round float32 numbers to those that float16 has, but leave them float32; over the array itself where that is allowed.
+def _is_slow(bits: "np.ndarray[Any, Any]", k: "_Constants") -> bool:
+    """Whether there are numbers other than 0 that float16 has no normal number for."""
+    import numpy as np
 
-    Adding and taking away a power of two, 2**13 times as large as the number, leaves the 11 bits that float16 has, and fewer
-    below its least normal number, 2**-14. NumPy's warnings of what is too large are to be off.
+    a = np.bitwise_and(bits, k.magnitude)
+    if a[a.argmax()] >= k.overflows:
+        return True
+    a -= k.ones[0]  # of 0, the largest number
+    return bool(a[a.argmin()] < k.least_normal[0] - k.ones[0])
+
+
+def _payloads(magnitudes: "np.ndarray[Any, Any]", k: "_Constants") -> Any:
+    """Return what NaNs have in their mantissas, cut to float16's and at least 1; 0 for numbers."""
+    import numpy as np
+
+    payloads = np.maximum(magnitudes, k.infinity[: magnitudes.size])
+    payloads -= k.infinity[0]
+    ones = np.minimum(payloads, k.ones[: magnitudes.size])
+    payloads >>= k.dropped
+    return np.maximum(payloads, ones, out=payloads)
+
+
+class _Constants(NamedTuple):
+    """The numbers that rounding float32 or float64 to float16 takes, as arrays: Python's take NumPy longer.
+
+    Those of which maxima and minima are taken fill a block each: that takes half the time that it takes with one number.
+    """
+
+    words: "np.dtype[Any]"
+    magnitude: Any
+    infinity: Any
+    too_large: Any
+    least_normal: Any
+    ones: Any
+    power: Any
+    dropped: Any
+    above_half: Any
+    sign: Any
+    top: Any
+    overflows: Any
+    middle: Any
+
+
+@functools.cache
+def _constants(size: int) -> _Constants:
+    """Return the constants for floats of so many bytes."""
+    import numpy as np
+
+    words = np.dtype(f"u{size}")
+    mantissa, bias = (23, 127) if size == 4 else (52, 1023)
+    dropped = mantissa - 10
+
+    def one(number: int) -> Any:
+        return np.array(number, words)
+
+    def many(number: int) -> Any:
+        return np.full(_BLOCK // size, number, words)
+
+    return _Constants(
+        words=words,
+        magnitude=one((1 << 8 * size - 1) - 1),
+        infinity=many((2 * bias + 1) << mantissa),
+        too_large=many((bias + 16) << mantissa),
+        least_normal=many((bias - 14) << mantissa),
+        ones=many(1),
+        # In its last 16 bits is what makes up for this exponent and the difference of the biases.
+        power=one((dropped << mantissa) + ((14 - bias - dropped << 10) & 0xFFFF)),
+        dropped=one(dropped),
+        above_half=one(8 * size - 16),
+        sign=one(0x8000),
+        top=one(1 << 8 * size - 1),
+        overflows=one((bias + 15) << mantissa),
+        middle=one((dropped << mantissa) + (1 << mantissa - 1)),
+    )
+
+
+def round_on_grid(array: "np.ndarray[Any, Any]", out: "np.ndarray[Any, Any] | None" = None) -> "np.ndarray[Any, Any]":
+    """Round float32 numbers to those that float16 has, but leave them float32; the result lies in memory like the array.
+
+    Args:
+        array: The numbers.
+        out: Where the result goes, in C order like the array; it may be the array itself. A new array by default.
     """
     import numpy as np
 
-    if not isinstance(array, np.ndarray) or array.size <= _FEWEST:
+    if not isinstance(array, np.ndarray):
         return array.astype(np.float16).astype(np.float32)
-    source, result = _lines(array, in_place)
-    sign, exponent, large, add, up, down = _grid_constants()
-    least = _least_powers()
-    powers, signs = np.empty((2, min(_LINE, source.size)), np.uint32)
-    for start in range(0, source.size, _LINE):
-        x, r = source[start : start + _LINE], result[start : start + _LINE]
-        bits, p, s = x.view(np.uint32), powers[: x.size], signs[: x.size]
-        np.bitwise_and(bits, sign, out=s)
-        np.bitwise_and(bits, exponent, out=p)
-        is_large = np.maximum.reduce(p) >= large
-        if is_large:
-            np.minimum(p, large, out=p)
-        np.maximum(p, least[: x.size], out=p)
-        np.add(p, add, out=p)
-        power = p.view(np.float32)
-        np.add(x, power, out=r)
-        np.subtract(r, power, out=r)
-        bits = r.view(np.uint32)
-        np.bitwise_or(bits, s, out=bits)  # of a zero
-        if is_large:  # from 2**16 on, infinity
-            r *= up
-            r *= down
-    return result if result is array else result.reshape(array.shape)
+    if array.size <= _FEW and out is None:
+        with np.errstate(all="ignore"):
+            return array.astype(np.float16).astype(np.float32)
+    if not array.flags.c_contiguous:
+        return _in_memory_order(round_on_grid, array)
+    k = _constants(4)
+    flat = array.reshape(-1)
+    result = np.empty_like(flat) if out is None else out.reshape(-1)
+    block = _BLOCK // 4
+    powers, signs = np.empty((2, min(block, flat.size)), np.uint32)
+    with np.errstate(all="ignore"):  # numbers that are none, and those near the largest
+        for start in range(0, flat.size, block):
+            x = flat[start : start + block]
+            r, t, s = result[start : start + block], powers[: x.size], signs[: x.size]
+            bits, rounded, power = x.view(np.uint32), r.view(np.uint32), t.view(np.float32)
+            np.bitwise_and(bits, k.top, s)  # a sum of zero has lost its sign
+            np.bitwise_and(bits, k.infinity[0], t)
+            too_large = np.abs(x) >= 65520 if t[t.argmax()] >= k.overflows else None
+            np.maximum(t, k.least_normal[: t.size], out=t)
+            np.add(t, k.middle, t)
+            np.add(x, power, r)
+            np.subtract(r, power, r)
+            np.bitwise_or(rounded, s, rounded)
+            if too_large is not None:
+                s |= k.infinity[0]
+                np.copyto(rounded, s, where=too_large)
+    return result.reshape(array.shape)
 
 
-def round_on_bfloat16_grid(array: "np.ndarray[Any, Any]", in_place: bool = False) -> "np.ndarray[Any, Any]":
-    """Round float32 numbers to those that bfloat16 has, the upper halves of their bits, but leave them float32."""
+def round_on_bfloat16_grid(array: "np.ndarray[Any, Any]", out: "np.ndarray[Any, Any] | None" = None) -> "np.ndarray[Any, Any]":
+    """Round float32 numbers to those that bfloat16 has, the upper halves of their bits, but leave them float32.
+
+    Args:
+        array: The numbers.
+        out: As for :func:`round_on_grid`.
+    """
     import numpy as np
 
     if not isinstance(array, np.ndarray):
         bits = array.view(np.uint32)
-        rounded = (bits + (bits >> 16 & 1) + 0x7FFF & 0xFFFF0000).astype(np.uint32).view(np.float32)
+        rounded = ((bits + (bits >> 16 & 1) + 0x7FFF) & 0xFFFF0000).astype(np.uint32).view(np.float32)
         return np.where(np.isnan(array), array, rounded)
-    source, result = _lines(array, in_place)
-    odd = np.empty(min(_LINE, source.size), np.uint32)
-    for start in range(0, source.size, _LINE):
-        bits, r = source[start : start + _LINE].view(np.uint32), result[start : start + _LINE].view(np.uint32)
-        last = odd[: bits.size]
-        nan = np.isnan(bits.view(np.float32))
+    if not array.flags.c_contiguous:
+        return _in_memory_order(round_on_bfloat16_grid, array)
+    flat = array.reshape(-1)
+    result = np.empty_like(flat) if out is None else out.reshape(-1)
+    block = _BLOCK // 4
+    odd = np.empty(min(block, flat.size), np.uint32)
+    for start in range(0, flat.size, block):
+        x, r = flat[start : start + block], result[start : start + block].view(np.uint32)
+        bits, last = x.view(np.uint32), odd[: x.size]
+        nan = np.isnan(x)
         np.right_shift(bits, np.uint32(16), out=last)
         last &= np.uint32(1)
         last += np.uint32(0x7FFF)
@@ -114,36 +204,18 @@ def round_on_bfloat16_grid(array: "np.ndarray[Any, Any]", in_place: bool = False
         r &= np.uint32(0xFFFF0000)
         if nan.any():
             r[nan] = np.uint32(0x7FC00000)
-    return result if result is array else result.reshape(array.shape)
+    return result.reshape(array.shape)
 
 
-def _lines(array: "np.ndarray[Any, Any]", in_place: bool) -> "tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]":
-    """Return the elements in a line, and where the results go: the same if they may and lie together."""
+def _in_memory_order(
+    function: "Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]", array: "np.ndarray[Any, Any]"
+) -> "np.ndarray[Any, Any]":
+    """Apply a function that wants C order to an array whose axes lie in memory in any order, and keep that order."""
     import numpy as np
 
-    line = np.ascontiguousarray(array).reshape(-1)
-    if in_place and array.flags.c_contiguous and array.flags.writeable:
-        return line, line
-    return line, np.empty_like(line)
-
-
-@functools.cache
-def _grid_constants() -> "tuple[Any, ...]":
-    """Return the bits of the sign and of the exponent; 2**15, from which on numbers may overflow, as bits; what makes of a power
-    1.5 * 2**13 times as much; and factors that make infinity of 2**16 and leave smaller numbers as they are.
-    """
-    import numpy as np
-
-    bits = (0x80000000, 0x7F800000, 0x47000000, 13 << 23 | 0x400000)
-    return *map(np.uint32, bits), np.float32(2.0**112), np.float32(2.0**-112)
-
-
-@functools.cache
-def _least_powers() -> "np.ndarray[Any, Any]":
-    """Return the bits of float16's least normal number, as float32, many times: NumPy is slow with a single one."""
-    import numpy as np
-
-    return np.full(_LINE, 0x38800000, np.uint32)
+    axes = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
+    result = function(np.ascontiguousarray(array.transpose(axes)))
+    return result.transpose(sorted(range(array.ndim), key=axes.__getitem__))
 
 
 @functools.cache

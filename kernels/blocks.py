@@ -64,7 +64,7 @@ def run_blocks(run: "Run", cluster: "Cluster", values: list[Any]) -> list[Any] |
             widened(value[_within(index, value.shape, len(full))]) if is_cut else value
             for value, is_cut in zip(values, cut, strict=True)
         ]
-        _run_block(cluster, calls, table, times)
+        _run_block(cluster, calls, table, times, run.reuses)
         for i, whole in leaving:
             block = table[cluster.outside + i]
             whole[_within(index, whole.shape, len(full))] = (
@@ -76,7 +76,7 @@ def run_blocks(run: "Run", cluster: "Cluster", values: list[Any]) -> list[Any] |
     return [whole for _, whole in leaving]
 
 
-def _run_block(cluster: "Cluster", calls: Sequence[Call], table: list[Any], times: list[float] | None) -> None:
+def _run_block(cluster: "Cluster", calls: Sequence[Call], table: list[Any], times: list[float] | None, reuses: bool) -> None:
     """Compute every member on a block, float16 and bfloat16 values kept as float32, rounded; append the results to ``table``."""
     for i, (member, sources, dead) in enumerate(zip(cluster.members, cluster.sources, cluster.dead, strict=True)):
         start = time.perf_counter() if times is not None else 0.0
@@ -86,16 +86,15 @@ def _run_block(cluster: "Cluster", calls: Sequence[Call], table: list[Any], time
         call, kernel, dtype = calls[i], member.kernel, member.dtypes[0]
         assert kernel is not None
         assert dtype is not None
-        call.out = spare(operands) if kernel.inplace and call.xp.__name__ == "numpy" else None
+        call.out = spare(operands) if kernel.inplace and reuses else None
         result = kernel.function(call, *operands)
         if result.__class__ is tuple:
             result = result[0]
-        if member.is_low:
-            is_own = result is call.out or (result.base is None and all(result is not operand for operand in operands))
-            table.append(on_grid(result, dtype, member.is_exact, is_own))
-        else:
-            table.append(as_declared(result, dtype))
-        call.out = operands = result = None  # type: ignore[assignment]  # nothing outlives its last use
+        alone = [result]
+        operands.clear()
+        call.out = result = None
+        table.append(on_grid(alone, dtype, member.is_exact, reuses) if member.is_low else as_declared(alone[0], dtype))
+        alone.clear()
         if times is not None:
             times[i] += time.perf_counter() - start
 

@@ -168,9 +168,10 @@ class Run:
         if results.__class__ is not tuple:
             results = (results,)
         if step.stays_wide and dtypes[0] is not None:
-            result = results[0]
-            is_own = result is call.out or (result.base is None and all(result is not operand for operand in operands))
-            return [on_grid(result, dtypes[0], step.is_exact, is_own)]
+            alone = [results[0]]
+            operands.clear()
+            del results, call  # which hold operands that the result may have been written over
+            return [on_grid(alone, dtypes[0], step.is_exact, self.reuses)]
         return [as_declared(result, dtype) for result, dtype in zip(results, dtypes, strict=False)]
 
     def _placed(self, error: AmpgraphError, step: "Step") -> KernelError:

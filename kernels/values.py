@@ -14,20 +14,21 @@ DEAD: Any = type("Dead", (), {"__repr__": lambda self: "a value in a branch that
 _LEAST_REUSED = 1 << 12
 
 
-def on_grid(result: Any, dtype: DType, is_exact: bool, is_own: bool) -> Any:
+def on_grid(alone: list[Any], dtype: DType, is_exact: bool, reuses: bool) -> Any:
     """Return a result of low dtype as float32, rounded to the numbers that the dtype has.
 
     Args:
-        result: The result, of any dtype.
+        alone: The result, of any dtype, in a list; where nothing else holds it, it is written over.
         dtype: Its declared dtype, float16 or bfloat16.
         is_exact: Whether it has such numbers only.
-        is_own: Whether nobody else sees the array, so that it may be written over.
+        reuses: Whether anything may be written over.
     """
-    if getattr(result, "dtype", None) != "float32":
-        return widened(as_declared(result, dtype))
+    if getattr(alone[0], "dtype", None) != "float32":
+        return widened(as_declared(alone[0], dtype))
     if is_exact:
-        return result
-    return (round_on_grid if dtype.name == "float16" else round_on_bfloat16_grid)(result, is_own)
+        return alone[0]
+    out = spare(alone) if reuses else None
+    return (round_on_grid if dtype.name == "float16" else round_on_bfloat16_grid)(alone[0], out)
 
 
 def detached(results: tuple[Any, ...]) -> Sequence[Any]:

@@ -35,6 +35,45 @@ def test_float32_patterns_all_over_round_to_float16_as_numpy_does() -> None:
         assert (cast_array(x, F16).view(np.uint16) == x.astype(np.float16).view(np.uint16)).all()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("count", [1, 100, 101, 4000, 4001, 70_000])
+def test_arrays_of_all_lengths_round_to_float16_as_numpy_does(count: int, dtype: Any) -> None:
+    x = np.random.default_rng(count).standard_normal(count)
+    x[::3] *= 1e-6
+    for special in (x, x * 1e5, np.where(x > 1, np.nan, x), np.where(x < 0, -np.inf, 0.0), -np.abs(x) - 1):
+        special = special.astype(dtype)
+        assert (cast_array(special, F16).view(np.uint16) == special.astype(np.float16).view(np.uint16)).all()
+
+
+def test_nans_keep_sign_and_the_upper_part_of_the_mantissa() -> None:
+    exponents = np.array([0x7FF, 0xFFF], np.uint64) << np.uint64(52)
+    mantissas = np.uint64(1) << np.arange(52, dtype=np.uint64)
+    x = (exponents[:, None] | mantissas).ravel().view(np.float64)
+    assert np.isnan(x).all()
+    found = cast_array(x, F16).view(np.uint16)
+    assert (found == x.astype(np.float16).view(np.uint16)).all()
+    assert found[[0, 41, 42, 51, 52]].tolist() == [0x7C01, 0x7C01, 0x7C01, 0x7E00, 0xFC01]
+
+
+@given(st.permutations(range(3)), st.lists(st.sampled_from([1, 2, -1, -3]), min_size=3, max_size=3))
+def test_results_lie_in_memory_like_the_array(axes: list[int], steps: list[int]) -> None:
+    whole = np.random.default_rng(0).standard_normal((5, 6, 17)).astype(np.float32)
+    x = whole[tuple(slice(None, None, step) for step in steps)].transpose(axes)
+    half = cast_array(x, F16)
+    assert half.tolist() == x.astype(np.float16).tolist()
+    assert np.argsort(half.strides).tolist() == np.argsort(np.abs(x.strides)).tolist()
+    assert round_on_grid(x).tolist() == half.tolist()
+    assert cast_array(half, F32).tolist() == half.tolist()
+
+
+def test_bytes_the_other_way_round() -> None:
+    x = np.linspace(-2, 2, 1000).astype(np.float32)
+    swapped = cast_array(x.astype(x.dtype.newbyteorder()), F16)
+    assert swapped.tolist() == x.astype(np.float16).tolist()
+    halves = x.astype(np.float16)
+    assert cast_array(halves.astype(halves.dtype.newbyteorder()), F32).tolist() == halves.tolist()
+
+
 def test_every_float16_widens_exactly() -> None:
     every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     expected = every.astype(np.float32).view(np.uint32)
@@ -113,6 +152,16 @@ def test_rounding_on_the_grid_is_rounding_to_float16() -> None:
     assert (found[~nan].view(np.uint32) == expected[~nan].view(np.uint32)).all()
 
 
+@pytest.mark.parametrize("count", [50, 5000, 100_000])
+def test_rounding_on_the_grid_in_place(count: int) -> None:
+    x = np.random.default_rng(count).standard_normal(count).astype(np.float32)
+    x[::7] *= np.float32(1e6)
+    x[::5] *= np.float32(-1e-12)
+    expected = x.astype(np.float16).astype(np.float32)
+    assert np.shares_memory(round_on_grid(x, x), x)
+    assert (x.view(np.uint32) == expected.view(np.uint32)).all()
+
+
 def test_small_and_large_numbers_take_no_longer() -> None:
     import timeit
 
@@ -122,4 +171,4 @@ def test_small_and_large_numbers_take_no_longer() -> None:
         return min(timeit.repeat(lambda: cast_array(y, F16), number=3, repeat=5))
 
     usual = seconds(x)
-    assert max(seconds(x * np.float32(1e-6)), seconds(x * np.float32(1e6))) < 8 * usual  # NumPy: 15 times
+    assert max(seconds(x * np.float32(1e-6)), seconds(x * np.float32(1e6))) < 3 * usual  # NumPy: 25 times
