@@ -72,6 +72,10 @@ def _lstm(
         def step(gates: Any, states: tuple[Any, ...]) -> tuple[Any, ...]:
             hidden, cell = states
             gates = gates + r[d](hidden)
+            if p is None and not coupled and not clip:
+                three = f(xp, gates[:, : 3 * size])
+                cell = three[:, 2 * size :] * cell + three[:, :size] * g(xp, gates[:, 3 * size :])
+                return three[:, size : 2 * size] * out(xp, cell), cell
             gi, go, gf, gc = (gates[:, k * size : (k + 1) * size] for k in range(4))
             i = f(xp, _clip(xp, gi if pi is None else gi + pi * cell, clip))
             forget = 1 - i if coupled else f(xp, _clip(xp, gf if pf is None else gf + pf * cell, clip))
