@@ -159,6 +159,18 @@ def read_type(proto: Any, where: str) -> ValueType:
     raise FormatError(f"{where} has a type nested more than {_MAX_NESTING} deep.")
 
 
+def read_type_once(proto: Any, where: str, known: dict[bytes, ValueType]) -> ValueType:
+    """Do what :func:`read_type` does; types that are equal, as many of a model are, are read once and shared.
+
+    ``known``: the types read so far, by their bytes; the new one is added.
+    """
+    key = proto.SerializeToString()
+    found = known.get(key)
+    if found is None:
+        found = known[key] = read_type(proto, where)
+    return found
+
+
 def _dtype(number: int, where: str) -> DType:
     try:
         return dtype_of(number, where)

@@ -17,7 +17,7 @@ from ..schemas.ampgraph import find as find_own
 from ..schemas.onnx import dtype_of, find, latest
 from ..schemas.onnx_schema import OnnxSchema, capture_labels
 from ..types import UNKNOWN, Placeholder, Tensor, ValueType
-from .onnx_attributes import INT, read_attribute, read_type
+from .onnx_attributes import INT, read_attribute, read_type_once
 from .onnx_meta import GraphMeta, NodeMeta
 from .onnx_tensor import Folder, check_text, read_sparse, read_tensor
 from .onnx_types import Typing
@@ -116,6 +116,7 @@ class _Reader:
         functions: The model-local functions read so far.
         given: Node -> type variables that its attributes give.
         declared: Value -> the type that the file declares for it.
+        types: Types read so far, by their bytes.
     """
 
     def __init__(self, folder: Folder, functions: Iterable[Any]) -> None:
@@ -132,6 +133,7 @@ class _Reader:
             self.keys.add(key)
         self.given: dict[Node, dict[str, DType]] = {}
         self.declared: dict[Value, Any] = {}
+        self.types: dict[bytes, ValueType] = {}
 
     # ---- graphs -----------------------------------------------------------------------------------------------------
 
@@ -219,7 +221,7 @@ class _Reader:
         """Note the type that the file declares, where it declares one, and take the shape from it."""
         if not info.HasField("type"):
             return None
-        said = read_type(info.type, f"Value {info.name!r}")
+        said = read_type_once(info.type, f"Value {info.name!r}", self.types)
         before = self.declared.get(value)
         if before is not None and before.dtype is not said.dtype and None not in (before.dtype, said.dtype):
             raise FormatError(f"Value {info.name!r} is declared as {before.dtype} and as {said.dtype}.")
@@ -277,7 +279,7 @@ class _Reader:
                 scope.define(name, value)
             for i in omitted:
                 node.outputs.insert(i, Value(node, i, f"omitted:{position}:{i}"))
-            node.meta = NodeMeta(proto, omitted=frozenset(omitted))
+            node.meta = NodeMeta(proto, (op_type, node.name, node.domain), names, results, frozenset(omitted))
             graph.append(node)
             if len({name for name, _ in pairs}) != len(pairs):
                 raise FormatError(f"Node {_label(node)} has two attributes of the same name.")
@@ -341,7 +343,7 @@ class _Reader:
                 values[name] = value
             kept[name] = (value, proto)
         node.attributes = values
-        node.meta = NodeMeta(node.meta.template, kept, node.meta.omitted)
+        node.meta.attributes = kept
 
 
 def _shape_of(tensor: Tensor) -> Any:

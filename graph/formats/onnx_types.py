@@ -135,8 +135,8 @@ class Typing:
         if schema.is_call:
             self._type_call(node, schema, types)
         try:
-            types = schema.complete(types, node.attributes, node.inputs, len(node.outputs))
             signature = schema.signature(node.attributes, types, node.inputs, len(node.outputs))
+            types = schema.complete_for(signature, types, node.attributes, node.inputs)
         except GraphError as error:
             if node.domain == "com.microsoft":  # a newer definition than ours
                 self._type_unknown(node, labels)
