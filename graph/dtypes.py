@@ -7,6 +7,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from .errors import GraphError, did_you_mean
+from .rounding import halves, round_to_half, round_to_odd
 
 if TYPE_CHECKING:
     import numpy as np
@@ -164,8 +165,6 @@ def cast_array(array: "np.ndarray[Any, Any]", dtype: DType) -> "np.ndarray[Any, 
     Floats become integers by dropping the fraction, as in C.
     """
     import numpy as np
-
-    from .rounding import halves, round_to_half, round_to_odd
 
     wanted = dtype.numpy
     if array.dtype == wanted:

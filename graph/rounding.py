@@ -20,7 +20,7 @@ def round_to_half(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
     if not few and array.size <= _MORE:
         with np.errstate(invalid="ignore"):
             sizes = np.abs(array)
-            few = np.count_nonzero((sizes > 2**-14) & (sizes < 65504)) > array.size - array.size // 16
+            few = int(np.count_nonzero((sizes > 2**-14) & (sizes < 65504))) > array.size - array.size // 16
     if few:
         with np.errstate(all="ignore"):
             return array.astype(np.float16)

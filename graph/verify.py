@@ -46,9 +46,10 @@ def violations(graph: Graph) -> Iterator[str]:
     """Yield every violation of an invariant, as ``[rule] 'node' (Op) …``."""
     parts = graph.all_graphs()
     functions = {id(function) for function in graph.functions.values()}
+    rules = [*_RULES, captures_match] if len(parts) > len(functions | {id(graph)}) else _RULES
     for part in parts:
         place = "" if part is graph else f" {'function' if id(part) in functions else 'body'} {part.name!r}:"
-        for rule in _RULES:
+        for rule in rules:
             for text in rule(part):
                 name, _, rest = text.partition("] ")
                 yield f"{name}]{place} {rest}" if place else text
@@ -493,6 +494,5 @@ _RULES: tuple[Callable[[Graph], Iterator[str]], ...] = (
     constants_match,
     functions_exist,
     calls_match,
-    captures_match,
     nx_agrees,
 )

@@ -249,9 +249,9 @@ class _Reader:
     def _make_nodes(self, scope: _Scope, protos: Sequence[Any]) -> list[tuple[Node, list[str], list[tuple[str, Any]]]]:
         """Make nodes without operands; return with them the operands' names and the attributes."""
         made = []
-        graph = scope.graph
+        graph, values = scope.graph, scope.values
         for position, proto in enumerate(protos):
-            names, results, pairs = list(proto.input), list(proto.output), [(item.name, item) for item in proto.attribute]
+            names, results, pairs = proto.input[:], proto.output[:], [(item.name, item) for item in proto.attribute]
             op_type, overload, domain = proto.op_type, proto.overload, proto.domain
             check_text(*names, *results, op_type, proto.name, domain, overload, *[name for name, _ in pairs])
             if not op_type:
@@ -276,12 +276,13 @@ class _Reader:
                     continue
                 value = Value(node, i, name)
                 node.outputs.append(value)
-                scope.define(name, value)
+                if values.setdefault(name, value) is not value:
+                    scope.define(name, value)
             for i in omitted:
                 node.outputs.insert(i, Value(node, i, f"omitted:{position}:{i}"))
             node.meta = NodeMeta(proto, (op_type, node.name, node.domain), names, results, frozenset(omitted))
             graph.append(node)
-            if len({name for name, _ in pairs}) != len(pairs):
+            if len(pairs) > 1 and len(dict(pairs)) != len(pairs):
                 raise FormatError(f"Node {_label(node)} has two attributes of the same name.")
             made.append((node, names, pairs))
         return made
@@ -307,16 +308,18 @@ class _Reader:
                 )
             schema = schemas[key]
             types = schema.type_attributes if isinstance(schema, OnnxSchema) else {}
-            self._read_attributes(scope, node, attributes, types)
-            for label in capture_labels(node.attributes):
-                node.inputs.append(scope.find(label))
+            if self._read_attributes(scope, node, attributes, types):
+                node.inputs += map(scope.find, capture_labels(node.attributes))
 
     def _read_attributes(
         self, scope: _Scope, node: Node, attributes: Sequence[tuple[str, Any]], types: Mapping[str, tuple[str, str]]
-    ) -> None:
-        graph = scope.graph
+    ) -> bool:
+        """Read the attributes of a node; return whether bodies are among them."""
+        graph, has_bodies = scope.graph, False
 
         def body(proto: Any) -> Graph:
+            nonlocal has_bodies
+            has_bodies = True
             check_text(proto.name)
             return self.read_graph(proto, scope, Graph(proto.name, self.functions, opsets=graph.opsets))
 
@@ -344,6 +347,7 @@ class _Reader:
             kept[name] = (value, proto)
         node.attributes = values
         node.meta.attributes = kept
+        return has_bodies
 
 
 def _shape_of(tensor: Tensor) -> Any:

@@ -122,7 +122,7 @@ class Typing:
 
     def _type_node(self, node: Node) -> None:
         schema = self._find(node)
-        labels = capture_labels(node.attributes)
+        labels = capture_labels(node.attributes) if len(node.inputs) > len(node.meta.operands) else ()
         if schema is None or (labels and not schema.has_bodies):
             self._type_unknown(node, labels)
             return

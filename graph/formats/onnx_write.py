@@ -233,7 +233,9 @@ class _Writer:
         used: set[Value | None] = set()
         if any(isinstance(node.meta, NodeMeta) and node.meta.omitted for node in graph.nodes):
             used.update(graph.outputs, *[node.inputs for node in graph.nodes])
-        find: Callable[[Value | None], str] = {**names.of, None: ""}.__getitem__
+        known: dict[Any, str] = {None: ""}
+        known.update(names.of)
+        find = known.__getitem__
         same: list[Any] = []  # the file's own messages, next to be copied as they are
         for node in graph.topological():
             if node.domain == "ampgraph":
@@ -249,20 +251,19 @@ class _Writer:
                 raise FormatError(f"Node {node} is a TensorFlow op; ONNX cannot hold it.")
             if node.controls:
                 raise FormatError(f"Node {node} has control edges; ONNX cannot hold them.")
+            if self.constants is not None and node.op_type == "Constant" and not node.domain:
+                tensor = node.attributes.get("value")
+                if isinstance(tensor, Tensor):
+                    proto = target.add(op_type="Constant", output=map(find, node.outputs))
+                    self.constants(tensor, proto.attribute.add(name="value", type=TENSOR).t)
+                    continue
             meta = node.meta if isinstance(node.meta, NodeMeta) else _NO_META
             labels = capture_labels(node.attributes)
-            count = len(node.inputs) - len(labels)
-            operands = [*map(find, node.inputs[:count])]
+            operands = [*map(find, node.inputs[: len(node.inputs) - len(labels)] if labels else node.inputs)]
             results = [*map(find, node.outputs)]
             for i in meta.omitted:
                 if i < len(results) and node.outputs[i] not in used:
                     results[i] = ""
-            tensor = node.attributes.get("value") if node.op_type == "Constant" and not node.domain else None
-            if self.constants is not None and isinstance(tensor, Tensor):
-                proto = target.add(op_type="Constant", output=results)
-                item = proto.attribute.add(name="value", type=TENSOR)
-                self.constants(tensor, item.t)
-                continue
             if _is_unchanged(node, meta, operands, results):
                 same.append(meta.template)
                 continue
@@ -271,7 +272,7 @@ class _Writer:
             proto = target.add()
             _write_head(node, meta, operands, results, proto)
             outer = {}
-            for label, operand in zip(labels, node.inputs[count:], strict=True):
+            for label, operand in zip(labels, node.inputs[len(operands) :], strict=True):
                 if operand is None:
                     raise FormatError(f"Node {node} hands nothing to its bodies for {label!r}.")
                 outer[label] = names.of[operand]
@@ -329,10 +330,11 @@ def _is_unchanged(node: Node, meta: NodeMeta, operands: list[str], results: list
         or meta.results != results
     ):
         return False
-    attributes, said, types = node.attributes, meta.attributes, _type_attributes(node)
+    attributes, said = node.attributes, meta.attributes
     for name, value in attributes.items():
         if name not in said or value is not said[name][0] or isinstance(value, Graph) or _is_graphs(value):
             return False
+    types = _type_attributes(node)
     if len(attributes) == len(said) and not types:
         return True
     for name in (*said, *types):

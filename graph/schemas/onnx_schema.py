@@ -64,13 +64,15 @@ _PLAIN = frozenset([int, float, bytes, Tensor])
 
 def capture_labels(attributes: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the labels of the outer values that the bodies among ``attributes`` use, each once, in order."""
-    labels: dict[str, None] = {}
+    labels: tuple[str, ...] = ()
     for value in attributes.values():
+        if value.__class__ in _PLAIN:
+            continue
         bodies = value if value.__class__ is list else (value,)
         if bodies and bodies[0].__class__ not in _PLAIN:
             for body in bodies:
-                labels.update(dict.fromkeys(getattr(body, "captures", ())))
-    return tuple(labels)
+                labels = (*labels, *getattr(body, "captures", ()))
+    return tuple(dict.fromkeys(labels)) if labels else ()
 
 
 class OnnxSchema(OpSchema):

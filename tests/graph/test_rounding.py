@@ -35,6 +35,16 @@ def test_float32_patterns_all_over_round_to_float16_as_numpy_does() -> None:
         assert (cast_array(x, F16).view(np.uint16) == x.astype(np.float16).view(np.uint16)).all()
 
 
+@pytest.mark.parametrize("size", [512, 513, 3000, 8192, 8193])
+@pytest.mark.parametrize("small", [0, 0.02, 0.5], ids="{:.0%} small".format)
+def test_arrays_of_all_sizes_round_to_float16_as_numpy_does(size: int, small: float) -> None:
+    x = np.random.default_rng(size).standard_normal(size).astype(np.float32)
+    x[: int(small * size)] *= np.float32(1e-6)
+    x[-1:] = np.nan
+    x[-3:-1] = 65519, 1e9
+    assert (cast_array(x, F16).view(np.uint16) == x.astype(np.float16).view(np.uint16)).all()
+
+
 def test_every_float16_widens_exactly() -> None:
     every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     expected = every.astype(np.float32).view(np.uint32)
