@@ -21,6 +21,7 @@ _SAME = {
     "com.microsoft:FusedConv": "Conv",
     "com.microsoft:NhwcConv": "Conv",
     "com.microsoft:FusedGemm": "Gemm",
+    "com.microsoft:GridSample": "GridSample",
 }
 
 #: Ops that multiply by weights and add up.
