@@ -94,10 +94,9 @@ def convert(graph: Graph, policy: Policy) -> RewriteResult:
         copy = graph.copy()
         if copy.opsets:
             report.bodies = [convert_model(copy, scope, report.notes)]
-            report.notes += scope.unused(graph.all_graphs())
         else:
             report.bodies = convert_graph(copy, scope, report.notes)
-            report.notes += scope.unused([graph, *graph.functions.values()])
+        report.notes += scope.unused(graph)
     report.notes = list(dict.fromkeys(report.notes))
     return RewriteResult(copy if report.modified else graph, report.modified, report)
 

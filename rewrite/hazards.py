@@ -28,6 +28,7 @@ KINDS = {
     "long-reduction": "a sum or mean over very many elements",
     "logarithm": "what goes into a logarithm: small values matter there as much as large ones",
     "phase": "what goes into a sine or cosine: a large phase has no fraction left in low precision",
+    "position": "where an op samples: between two numbers of low precision lie many elements of a large picture",
     "integer": "a float that ends as an integer, an index, a size or a decision: a rounded one is another one",
     "equality": "floats that are compared for equality",
     "count": "a division by a count, which may be larger than the low dtype can hold",

@@ -6,7 +6,7 @@ front, values pass between graphs (:mod:`~ampgraph.rewrite.borders`), and hazard
 
 import contextlib
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ..graph.dtypes import DType
 from ..graph.errors import GraphError
@@ -56,7 +56,7 @@ def convert_model(model: Graph, scope: Scope, notes: list[str]) -> BodyReport:
             reasons.setdefault(node, "the policy preserves it by name")
     report.frozen = lambda node: reasons.get(node, "")
     overrides = {nodes[i]: color for i, color in colors.items()}
-    report.painting = decide(model, scope.policy, scope.lists, overrides, reasons)
+    report.painting = decide(parts, scope.policy, scope.lists, overrides, reasons)
     report.labels = {node: node.label for node in nodes if not node.name}
     report.applied = carry_out(report.painting, scope.low)
     if raised and (report.modified or model.opsets == given):  # a model in which nothing else changes is not raised
@@ -69,17 +69,19 @@ def convert_model(model: Graph, scope: Scope, notes: list[str]) -> BodyReport:
     return report
 
 
-def decide(model: Graph, policy: Policy, lists: OpLists, overrides: Mapping[Node, int], kept: Mapping[Node, str]) -> Painting:
+def decide(
+    parts: Sequence[Graph], policy: Policy, lists: OpLists, overrides: Mapping[Node, int], kept: Mapping[Node, str]
+) -> Painting:
     """Decide about every type of a model.
 
     Args:
-        model: Its main graph.
+        parts: Its :func:`live_graphs`.
         policy: What is asked for.
         lists: The op lists.
         overrides: List colors of single nodes.
         kept: Nodes that must not change, and why.
     """
-    parts = live_graphs(model)
+    model = parts[0]
     nodes = [node for part in parts for node in part.all_nodes()]
     colors = {op: CODES[lists.list_of(op)] for op in {op_name(node) for node in nodes}} | {"Cast": UNLISTED}
     special: dict[int, int] = {}

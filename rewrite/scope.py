@@ -1,7 +1,7 @@
 """A policy, worked out for one rewrite."""
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from ..graph.dtypes import DType
 from ..graph.errors import PolicyError, did_you_mean
@@ -88,13 +88,16 @@ class Scope:
                     reasons[node] = f"the policy's override {str(rule)!r} keeps its types"
         return colors
 
-    def unused(self, bodies: Sequence[Graph]) -> list[str]:
-        """Return a note for every edit, override and preserved name that matches nothing in the graphs as they were.
+    def unused(self, graph: Graph) -> list[str]:
+        """Return a note for every edit, override and preserved name that matches nothing in a graph as it was, and inside.
 
         Raises:
             PolicyError: If a name in ``keep_io`` matches nothing: all inputs and outputs would lose their dtypes.
         """
         notes = [f"override {str(rule)!r} matches no node of this graph" for rule in self.overrides.unused()]
+        if not (self.lists.edits or self.policy.preserve or isinstance(self.policy.keep_io, tuple)):
+            return notes
+        bodies = graph.all_graphs()
         if self.lists.edits:
             ops = {op_name(node) for body in bodies for node in body.nodes}
             vocabulary = op_names() if bodies[0].opsets else tuple(op_types())
