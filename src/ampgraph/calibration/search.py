@@ -26,12 +26,16 @@ Errors = np.ndarray[Any, np.dtype[np.float64]]
 #: Groups of each kind to begin with; how often single groups are looked at; trials of each kind.
 _SEGMENTS = 8
 _MOST_LOOKS = 96
+_LOOKS_BETWEEN = 16
 _MOST_CHOICES = 8
 _MOST_RETURNS = 40
 #: What is chosen should leave so much of the bound: errors are estimates.
 _TARGET = 0.8
 #: Where keeping all light units leaves so much of it at most, heavy ones are not looked at.
 _ENOUGH = 0.6
+#: Where the bound cannot be met: so much more than the least squared error, or of the least error, is as good.
+_NEARLY = 1.15
+SLACK = 1.05
 #: A unit that has all the FLOPs that may be kept is as dear as so many light ones.
 _PRICE = 200.0
 
@@ -99,12 +103,12 @@ class Search:
         self._look = look
         self._attempt = attempt
         self._looks = 0
+        self._lowest = np.inf
 
     def run(self) -> None:
         """Search."""
-        rest = self._attempt(_names(self.light)) if self.light else np.array([np.inf])
-        enough = bool((rest <= _ENOUGH).all())
-        if enough:
+        rest = self._try(_names(self.light)) if self.light else np.array([np.inf])
+        if (rest <= _ENOUGH).all():
             self.groups = self._divide(self.light)
             floor = rest**2
         else:
@@ -113,24 +117,20 @@ class Search:
         scale = np.ones(1)
         kept: list[Group] = []
         for _ in range(_MOST_CHOICES):
-            kept = self._refined(scale, floor)
-            errors = self._attempt(_units(kept))
-            if (errors <= 1).all():
+            before, kept = kept, self._refined(scale, floor)
+            errors = self._try(_units(kept))
+            if (errors <= 1).all() or kept == before:
                 break
             left = [group.errors for group in self.groups if group not in kept]
             guess = scale * np.sum([item**2 for item in left], axis=0) + floor if left else floor
             wrong = np.clip(errors**2 / np.maximum(guess, 1e-12), 1.5, 16.0)
             scale = np.where(errors > 1, scale * wrong, scale)
-            if not self._more(kept):
-                break
-        else:
-            errors = self._attempt(_units(kept))
-        self._give_back(kept, max(1.0, 1.02 * float(errors.max())))
+        self._give_back(kept, max(1.0, SLACK * self._lowest))
 
-    def _more(self, kept: Sequence[Group]) -> bool:
-        """Whether anything is left to keep."""
-        room = self.most_flops - sum(group.flops for group in kept)
-        return any(group not in kept and group.flops <= room and group.worst for group in self.groups)
+    def _try(self, names: Collection[str]) -> Errors:
+        errors = self._attempt(names)
+        self._lowest = min(self._lowest, float(errors.max(initial=0.0)))
+        return errors
 
     def _divide(self, units: Sequence[Unit]) -> list[Group]:
         """Return groups of about as many units each."""
@@ -145,11 +145,15 @@ class Search:
     def _refined(self, scale: Errors, floor: Errors) -> list[Group]:
         """Return the groups to keep, as small as looking at them again makes them."""
         while True:
-            kept = self._choose(scale, floor)
-            large = [group for group in kept if len(group.units) > 1]
-            if not large or self._looks >= _MOST_LOOKS:
+            kept, is_enough = self._choose(scale, floor, _TARGET**2)
+            coarse = [group for group in kept if len(group.units) > 1]
+            if not is_enough:  # groups that are too heavy may have parts that are not
+                coarse += [group for group in self.groups if len(group.units) > 1 and group.flops > self.most_flops]
+            if not coarse or self._looks >= _MOST_LOOKS:
                 return kept
-            self._split(max(large, key=lambda group: len(group.units)))
+            self._split(max(coarse, key=lambda group: len(group.units) * group.worst))
+            if self._looks % _LOOKS_BETWEEN < 2:
+                self._try(_units(kept))  # the time may run out
 
     def _split(self, group: Group) -> None:
         """Replace a group by its halves, whose errors are made to add up to its own."""
@@ -162,30 +166,37 @@ class Search:
         at = self.groups.index(group)
         self.groups[at : at + 1] = parts
 
-    def _choose(self, scale: Errors, floor: Errors) -> list[Group]:
-        """Return the groups to keep by error removed for the price."""
+    def _choose(self, scale: Errors, floor: Errors, target: Errors | float) -> tuple[list[Group], bool]:
+        """Return the groups to keep by error removed for the price, and whether that is enough for the bound.
+
+        Where it is not, groups that change little are not kept.
+
+        Args:
+            scale: By how much errors are larger than they look, squared.
+            floor: Squared errors of what cannot be kept.
+            target: Squared errors to reach.
+        """
         rest = list(self.groups)
         kept: list[Group] = []
         room = self.most_flops
-        while rest:
-            excess = scale * np.sum([group.errors**2 for group in rest], axis=0) + floor - _TARGET**2
+        while True:
+            left = scale * np.sum([group.errors**2 for group in rest], axis=0) + floor if rest else floor
+            excess = left - target
             over = excess > 0
             if not over.any():
-                break
+                return kept, isinstance(target, float)
             best, value = None, 0.0
             for group in rest:
-                if group.flops > room:
-                    continue
-                gain = (np.minimum(scale * group.errors**2, excess) / np.where(over, excess, 1))[over].sum()
-                price = len(group.units) + _PRICE * group.flops / self.most_flops if self.most_flops else len(group.units)
-                if gain / price > value:
-                    best, value = group, float(gain / price)
+                if group.flops <= room:
+                    gain = (np.minimum(scale * group.errors**2, excess) / np.where(over, excess, 1))[over].sum()
+                    price = len(group.units) + (_PRICE * group.flops / self.most_flops if group.flops else 0)
+                    if gain / price > value:
+                        best, value = group, float(gain / price)
             if best is None:
-                break
+                return self._choose(scale, floor, np.maximum(target, _NEARLY * left))[0], False
             rest.remove(best)
             kept.append(best)
             room -= best.flops
-        return kept
 
     def _give_back(self, kept: Sequence[Group], bound: float) -> None:
         """Try to do with fewer units; the errors are to stay within ``bound``."""
@@ -197,7 +208,7 @@ class Search:
             while start < len(names) and tries < _MOST_RETURNS:
                 fewer = names[:start] + names[start + size :]
                 tries += 1
-                if fewer and (self._attempt(fewer) <= bound).all():
+                if fewer and (self._try(fewer) <= bound).all():
                     names = fewer
                 else:
                     start += size

@@ -16,10 +16,13 @@ from ampgraph.kernels.measure import wide_array
 from ampgraph.kernels.program import compile
 from ampgraph.rewrite import Policy, RewriteReport, RewriteResult, convert
 from ampgraph.rewrite.only import first_result
-from ampgraph.calibration.search import Errors
+from ampgraph.rewrite.typegraph import CONSTANTS
+from ampgraph.calibration.search import SLACK, Errors
 
 #: What a result that is not finite counts as, in multiples of the bound.
 _HUGE = 1e3
+#: Ops that compute nothing with floats.
+_PASSIVE = frozenset([*CONSTANTS, "Const", "Cast", "CastLike"])
 #: A trial starts if the time that is left is that many times what the longest one took.
 _SPARE = 1.2
 
@@ -49,14 +52,20 @@ class Trial:
         """The largest score."""
         return float(self.scores.max(initial=0.0))
 
-    def is_better(self, other: "Trial") -> bool:
-        """Whether this trial is to be preferred: within the bound, with fewer kept nodes; else with smaller errors."""
+    def is_better(self, other: "Trial", lowest: float) -> bool:
+        """Whether this trial is to be preferred: within the bound, with fewer kept nodes; else with smaller errors.
+
+        ``lowest`` is the lowest :attr:`worst` of any trial: errors close to that are as good.
+        """
         if (self.worst <= 1) != (other.worst <= 1):
             return self.worst <= 1
         count, others = len(self.policy.kept), len(other.policy.kept)
         if self.worst <= 1:
             return (count, self.worst) < (others, other.worst)
-        return self.worst < 0.98 * other.worst or (self.worst <= 1.02 * other.worst and count < others)
+        good, others_good = (worst <= SLACK * lowest for worst in (self.worst, other.worst))
+        if good and others_good:
+            return (count, self.worst) < (others, other.worst)
+        return good or (not others_good and self.worst < other.worst)
 
 
 class Trials:
@@ -139,7 +148,7 @@ class Trials:
                 continue
             graph, allow = body.painting.typegraph, body.painting.allow
             for i, node in enumerate(graph.nodes):
-                if is_op(node) and node.op_type != "Cast" and any(allow[vertex] for vertex in graph.vertices_of(i)):
+                if is_op(node) and node.op_type not in _PASSIVE and any(allow[vertex] for vertex in graph.vertices_of(i)):
                     found.add(body.names[node])
         return found
 
