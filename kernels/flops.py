@@ -56,7 +56,7 @@ class FlopCounter:
             kernel = node.attributes.get("kernel_shape") or (second or ())[2:]
             if not first or not kernel:
                 return 0
-            groups = node.attributes.get("group", 1)
+            groups: int = node.attributes.get("group", 1)
             if node.op_type == "Conv":
                 return size * first[1] // groups * prod(kernel)
             return prod(first) * result[1] // groups * prod(kernel)

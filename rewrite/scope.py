@@ -102,10 +102,13 @@ class Scope:
             PolicyError: If a name in ``keep_io`` matches nothing: all inputs and outputs would lose their dtypes.
         """
         notes = [f"override {str(rule)!r} matches no node of this graph" for rule in self.overrides.unused()]
-        if measured := [row[0] for row in (*self.policy.ranges, *self.policy.kept)]:
+        if measured := [*(name for name, _, _ in self.policy.ranges), *(name for name, _ in self.policy.kept)]:
             values = {value.name for body in bodies for node in body.all_nodes() for value in node.outputs}
-            if missing := [name for name in measured if name not in values]:
-                notes.append(f"{len(missing)} of {len(measured)} measured values are not in this graph, such as {missing[0]!r}")
+            strangers = [name for name in measured if name not in values]
+            if strangers:
+                notes.append(
+                    f"{len(strangers)} of {len(measured)} measured values are not in this graph, such as {strangers[0]!r}"
+                )
         if self.lists.edits:
             ops = {op_name(node) for body in bodies for node in body.nodes}
             vocabulary = op_names() if bodies[0].opsets else tuple(op_types())

@@ -340,7 +340,7 @@ NEAR_MISSES = {
 def codes(result: RewriteResult) -> dict[str, set[str]]:
     """Return the labels of the nodes that each kind of hazard holds."""
     found: dict[str, set[str]] = {}
-    for node, hazard in hazards(result.report):
+    for _, node, hazard in hazards(result.report):
         found.setdefault(hazard.code, set()).add(node.label)
     return found
 

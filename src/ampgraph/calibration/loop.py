@@ -1,6 +1,5 @@
 """The loop: measure, rewrite, run, search, and say what was kept."""
 
-
 import dataclasses
 import time
 from collections import Counter
@@ -9,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ampgraph.calibration.search import Errors, Search, Unit
+from ampgraph.calibration.trials import OutOfTime, Trial, Trials
 from ampgraph.graph.errors import KernelError
 from ampgraph.graph.graph import Graph
 from ampgraph.graph.verify import verify
@@ -17,8 +18,6 @@ from ampgraph.kernels.measure import measure
 from ampgraph.rewrite import Policy, RewriteResult, convert
 from ampgraph.rewrite.hazards_measured import is_out_of_range, overflows
 from ampgraph.rewrite.model_report import hazards
-from ampgraph.calibration.search import Errors, Search, Unit
-from ampgraph.calibration.trials import OutOfTime, Trial, Trials
 
 #: Bound of the errors, share of the FLOPs that stays low, and seconds that a calibration takes.
 RTOL, LOW_SHARE, TIME_LIMIT = 1e-2, 0.9, 45.0

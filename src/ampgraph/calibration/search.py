@@ -16,6 +16,7 @@ All steps are bounded by numbers of trials, not by time, so that the same data g
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -135,7 +136,7 @@ class Search:
     def _divide(self, units: Sequence[Unit]) -> list[Group]:
         """Return groups of about as many units each."""
         ends = [round(i * len(units) / _SEGMENTS) for i in range(_SEGMENTS + 1)]
-        parts = [units[a:b] for a, b in zip(ends, ends[1:], strict=False) if b > a]
+        parts = [units[a:b] for a, b in itertools.pairwise(ends) if b > a]
         return [Group(part, self._of(part)) for part in parts]
 
     def _of(self, units: Sequence[Unit]) -> Errors:

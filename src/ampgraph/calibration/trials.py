@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ampgraph.calibration.search import SLACK, Errors
 from ampgraph.graph.dtypes import float32
 from ampgraph.graph.graph import Graph, Value
 from ampgraph.graph.schemas.ampgraph import is_op
@@ -17,7 +18,6 @@ from ampgraph.kernels.program import compile
 from ampgraph.rewrite import Policy, RewriteReport, RewriteResult, convert
 from ampgraph.rewrite.only import first_result
 from ampgraph.rewrite.typegraph import CONSTANTS
-from ampgraph.calibration.search import SLACK, Errors
 
 #: What a result that is not finite counts as, in multiples of the bound.
 _HUGE = 1e3
