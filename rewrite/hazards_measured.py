@@ -13,14 +13,10 @@ if TYPE_CHECKING:
 
 #: Data is a sample: values whose largest magnitude is within this factor of the low dtype's largest number stay float32.
 _ROOM = 4.0
-#: Ops of which a small operand matters as much as a large one, and in which slots (None: all).
-_MAGNIFY: dict[str, tuple[int, ...] | None] = {
-    "Div": (1,),
-    **dict.fromkeys(("Reciprocal", "Log", "Sqrt", "Rsqrt", "ReduceLogSum")),
-    "Pow": (0,),
-}
-_CONSTANTS = ("Initializer", "Constant", "ConstantOfShape")
-_OWNERS = ("If", "Loop", "Scan", "While", "StatelessWhile", "StatelessIf", "SequenceMap")
+#: Ops of which a small operand matters as much as a large one. Of others that depends on a further operand or reader.
+_MAGNIFY = frozenset(["Reciprocal", "Log", "Rsqrt", "ReduceLogSum"])
+_CONSTANTS = frozenset(["Initializer", "Constant", "ConstantOfShape"])
+_OWNERS = frozenset(["If", "Loop", "Scan", "While", "StatelessWhile", "StatelessIf", "SequenceMap"])
 
 
 def is_out_of_range(smallest: float, largest: float, low: DType) -> bool:
@@ -94,12 +90,17 @@ def _hold(view: View, found: Found, name: str, vertices: list[int], code: str, w
 
 
 def _magnifies(view: View, reader: int, value: Value) -> bool:
-    op = view.op(reader)
-    if op not in _MAGNIFY:
-        return False
-    slots = _MAGNIFY[op]
-    number = view.node_of(reader)
-    return any(view.operand(number, slot) is value for slot in slots or range(len(view.nodes[number].inputs)))
+    """Whether an op makes much of small elements: a division by them, a logarithm, a root that something is divided by."""
+    op, number = view.op(reader), view.node_of(reader)
+    if op == "Div":
+        return view.operand(number, 1) is value
+    if op == "Pow":
+        power = view.scalar(view.operand(number, 1))
+        return view.operand(number, 0) is value and (power is None or power < 1)
+    if op == "Sqrt":
+        root = view.nodes[number].outputs[0]
+        return any(_magnifies(view, other, root) for other in view.graph.successors(reader) if view.op(other) != "Sqrt")
+    return op in _MAGNIFY
 
 
 def _vertices(view: View, value: Value) -> list[int]:

@@ -388,7 +388,9 @@ def feeds_of(case: Case, proto: ModelProto, dtype: Any = np.float32) -> dict[str
 
 
 def test_every_kind_has_its_tests() -> None:
-    assert {case.code for case in CASES.values()} == set(NEAR_MISSES) == {code for code in KINDS if not code.startswith("measured-")}
+    assert (
+        {case.code for case in CASES.values()} == set(NEAR_MISSES) == {code for code in KINDS if not code.startswith("measured-")}
+    )
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -218,9 +218,9 @@ class _Calibration:
 
     def run(self) -> CalibrationResult:
         """Calibrate."""
-        before = self.trials.run(self.policy)
+        before = self.trials.run(self.policy, late=True)
         measured = self._with_ranges(before)
-        base = self.trials.run(measured) if measured != self.policy else before
+        base = self.trials.run(measured, late=True) if measured != self.policy else before
         self._take(base)
         search = self._search(base)
         best = self.best or base
