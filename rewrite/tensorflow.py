@@ -18,12 +18,14 @@ from .cleanup import drop_needless_casts
 from .clusters import ListBodies, find_list_clusters
 from .emulate import emulate
 from .hazards import Found, find_hazards
+from .hazards_measured import hold_measured
 from .only import first_result, keep_only
 from .paint import paint
 from .painting import Facts, Painting
 from .report import BodyReport
 from .scope import Scope
 from .typegraph import CLEAR, DENY, UNLISTED, TypeGraph
+from .view import View
 
 #: Ops whose statistics share the type of the data, and the versions that keep them apart.
 _UPGRADES = {"FusedBatchNorm": "FusedBatchNormV2", "FusedBatchNormGrad": "FusedBatchNormGradV2"}
@@ -64,7 +66,12 @@ def _convert_body(name: str, body: Graph, scope: Scope, bodies: ListBodies, note
             overrides.setdefault(i, color)
     results = {(body, i): False for i in range(len(body.outputs))} if body.is_function else {}
     typegraph = TypeGraph([body], scope.low, scope.device_type, scope.color_of, frozen, overrides, results)
-    found = Found() if scope.lists.force_all else find_hazards(typegraph, scope.policy, scope.lists, named)
+    found = Found()
+    if scope.lists.force_all:
+        hold_measured(View(typegraph, scope.low), found, scope.policy)
+        typegraph.color[list(found.measured)] = UNLISTED
+    else:
+        found = find_hazards(typegraph, scope.policy, scope.lists, named)
     clusters = find_list_clusters(typegraph, bodies if scope.exact else None)
     held = [vertex for cluster in clusters for vertex in cluster.members if vertex in found.measured]
     typegraph.color[held] = DENY  # a list has one dtype, whatever its other users want

@@ -83,6 +83,15 @@ def test_where_the_bound_cannot_be_met_what_helps_most_is_tried() -> None:
     assert {"n7"} in made.kept
 
 
+def test_errors_that_only_show_together() -> None:
+    class Together(Made):
+        def error(self, low: Collection[str]) -> Errors:
+            return np.array([2.0 if {"n3", "n90"} <= set(low) else 0.0])
+
+    best = Together({"n3": (0.0,)}, light(100)).search()[0]
+    assert best in ({"n3"}, {"n90"})
+
+
 def test_the_same_questions_are_asked_every_time() -> None:
     squares = {f"n{i}": (float(i % 7),) for i in range(0, 100, 3)}
     one, other = Made(squares, light(100)), Made(squares, light(100))

@@ -137,11 +137,19 @@ def test_who_names_a_node_knows_better() -> None:
     assert "a" in low(result)
 
 
-@pytest.mark.parametrize("preset", ["grappler", "torch-autocast"])
-def test_measurements_hold_in_presets_that_look_for_no_hazards(preset: str) -> None:
-    result = ag.auto_mixed_precision(tf_graph(), preset=preset, kept=(("h", "it says so"),))
+@pytest.mark.parametrize("settings", [{"preset": "grappler"}, {"preset": "torch-autocast"}, {"level": "UNSAFE_FORCE_ALL"}])
+def test_measurements_hold_where_no_hazards_are_looked_for(settings: Any) -> None:
+    result = ag.auto_mixed_precision(tf_graph(), **settings, kept=(("h", "it says so"),))
     assert held(result, "measured-error") == {"h": "it says so"}
     assert "h" not in low(result)
+    assert "h" in low(ag.auto_mixed_precision(tf_graph(), **settings))
+
+
+def test_measurements_hold_in_models_all_of_which_is_forced_low() -> None:
+    graph = graph_of(onnx_model(CHAIN))
+    settings: Any = {"preset": "grappler", "level": "UNSAFE_FORCE_ALL"}
+    assert {"h", "a"} <= low(ag.auto_mixed_precision(graph, **settings))
+    assert "a" not in low(ag.auto_mixed_precision(graph, **settings, kept=(("a", ""),)))
 
 
 def test_names_that_are_not_in_the_graph_are_noted() -> None:

@@ -334,7 +334,7 @@ class _Calibration:
                 others = f" and {plural(len(group.units) - 1, 'node')} next to it" if len(group.units) > 1 else ""
                 error = group.errors[i] * self.trials.rtol
                 return f"output {output!r} would be off by {error:.2g} if only this{others} were {low}"
-        return f"with it in {low} the outputs miss the bound {self.trials.rtol:g}"
+        return f"with it in {low} errors were larger"
 
 
 def _plain(errors: Mapping[str, float]) -> dict[str, float | str]:

@@ -54,7 +54,7 @@ class Unit:
     flops: int
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class Group:
     """Units next to each other, of one kind.
 
@@ -115,7 +115,7 @@ class Search:
         else:
             self.groups = self._divide(self.light) + self._divide(self.heavy)
             floor = self._of(self.fixed) ** 2 if self.fixed else np.zeros(1)
-        scale = np.ones(1)
+        scale, errors = np.ones(1), rest
         kept: list[Group] = []
         for _ in range(_MOST_CHOICES):
             before, kept = kept, self._refined(scale, floor)
@@ -126,6 +126,8 @@ class Search:
             guess = scale * np.sum([item**2 for item in left], axis=0) + floor if left else floor
             wrong = np.clip(errors**2 / np.maximum(guess, 1e-12), 1.5, 16.0)
             scale = np.where(errors > 1, scale * wrong, scale)
+        if (rest <= 1).all() and (errors > 1).any():  # none does harm alone
+            kept = [group for group in self.groups if not group.flops]
         self._give_back(kept, max(1.0, SLACK * self._lowest))
 
     def _try(self, names: Collection[str]) -> Errors:

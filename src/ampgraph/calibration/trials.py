@@ -168,7 +168,7 @@ def output_error(expected: Any, found: Any) -> tuple[float, bool]:
     3. Sequences: the largest error of an element.
     4. Infinite if the shapes, lengths or kinds differ.
     """
-    if isinstance(expected, list) and isinstance(found, list):
+    if expected.__class__ is list and found.__class__ is list:
         errors = [output_error(*pair) for pair in zip(expected, found, strict=False)]
         worst = max((error for error, _ in errors), default=0.0)
         return (worst if len(expected) == len(found) else np.inf), any(exact for _, exact in errors)
