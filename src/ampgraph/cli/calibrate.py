@@ -84,11 +84,15 @@ def calibrate_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     @click.option(
         "--rtol",
+        metavar="ERROR",
         type=click.FloatRange(0, min_open=True),
         help="Largest error of an output, as share of its largest magnitude. [0.01]",
     )
     @click.option(
-        "--low-share", type=click.FloatRange(0, 1), help="Share of the FLOPs of MatMul, Gemm and Conv that stays low. [0.9]"
+        "--low-share",
+        metavar="SHARE",
+        type=click.FloatRange(0, 1),
+        help="Share of the FLOPs of MatMul, Gemm and Conv that stays low. [0.9]",
     )
     @click.option("--time-limit", type=click.FloatRange(0), metavar="SECONDS", help="When calibrating ends at the latest. [45]")
     @click.option("--save-policy", metavar="FILE", help="Write what was found as a policy: --policy FILE needs no data.")
