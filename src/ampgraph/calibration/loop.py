@@ -161,7 +161,8 @@ def calibrate(
     """Rewrite a graph so that its outputs stay close to those of float32 on given data.
 
     1. The graph runs in float32. Values whose measured range the low dtype does not have stay float32.
-    2. The rewritten graph runs, every value rounded as it says. If all outputs are within the bound, that is the result.
+    2. The rewritten graph runs, every value rounded as it says. If all outputs are within four fifths of the bound, that is the
+       result: sums in another order, on another machine, round differently.
     3. Else it is searched for the fewest nodes that have to stay float32, elementwise ops and norms rather than matrix products
        and convolutions (:mod:`ampgraph.calibration.search`). The best rewrite found is the result, within the bound or not.
 
@@ -237,8 +238,8 @@ class _Calibration:
             errors=dict(best.errors),
             before=dict(before.errors),
             rtol=self.trials.rtol,
-            missed=tuple(name for name, score in zip(best.errors, best.scores, strict=True) if score > 1),
-            is_met=best.worst <= 1 and low >= min(self.low_share * total, most),
+            missed=best.missed,
+            is_met=not best.missed and low >= min(self.low_share * total, most),
             kept=tuple(Kept(body.label(node), node.op_type, hazard.code, hazard.why) for body, node, hazard in found),
             low_share=low / total if total else 1.0,
             trials=self.trials.count,
@@ -321,7 +322,7 @@ class _Calibration:
             best = self.best
             error = np.inf if best is None else max(best.errors.values(), default=0.0)
             kept = 0 if best is None else len(best.policy.kept)
-            is_met = best is not None and best.worst <= 1
+            is_met = best is not None and not best.missed
             self.progress(Progress(time.monotonic() - self.start, self.trials.count, error, kept, is_met))
 
     def _why(self, search: Search | None, best: Trial, name: str) -> str:
@@ -332,7 +333,7 @@ class _Calibration:
                 i = int(group.errors.argmax())
                 output = list(best.errors)[i]
                 others = f" and {plural(len(group.units) - 1, 'node')} next to it" if len(group.units) > 1 else ""
-                error = group.errors[i] * self.trials.rtol
+                error = group.errors[i] * self.trials.aim
                 return f"output {output!r} would be off by {error:.2g} if only this{others} were {low}"
         return f"with it in {low} errors were larger"
 

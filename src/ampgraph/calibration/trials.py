@@ -19,6 +19,8 @@ from ampgraph.rewrite import Policy, RewriteReport, RewriteResult, convert
 from ampgraph.rewrite.only import first_result
 from ampgraph.rewrite.typegraph import CONSTANTS
 
+#: Sums in another order, on another machine or by other threads, round differently: so much of the bound is aimed at.
+_AIM = 0.8
 #: What a result that is not finite counts as, in multiples of the bound.
 _HUGE = 1e3
 #: Ops that compute nothing with floats.
@@ -39,28 +41,35 @@ class Trial:
         result: The rewrite.
         policy: What was asked for.
         errors: The error of each output by name, see :func:`output_error`; the largest of all runs.
-        scores: The same in multiples of the bound; above 1 for integers and text that are not equal.
+        scores: The same in multiples of what is aimed at; above 1 for integers and text that are not equal.
+        missed: Names of the outputs that are not within the bound.
     """
 
     result: RewriteResult
     policy: Policy
     errors: Mapping[str, float]
     scores: Errors
+    missed: tuple[str, ...]
 
     @property
     def worst(self) -> float:
         """The largest score."""
         return float(self.scores.max(initial=0.0))
 
+    @property
+    def level(self) -> int:
+        """0 if all outputs are as good as they should be, 1 if they are within the bound, else 2."""
+        return 0 if self.worst <= 1 else 2 if self.missed else 1
+
     def is_better(self, other: "Trial", lowest: float) -> bool:
-        """Whether this trial is to be preferred: within the bound, with fewer kept nodes; else with smaller errors.
+        """Whether this trial is to be preferred: for what it reaches, then with fewer kept nodes or with smaller errors.
 
         ``lowest`` is the lowest :attr:`worst` of any trial: errors close to that are as good.
         """
-        if (self.worst <= 1) != (other.worst <= 1):
-            return self.worst <= 1
+        if self.level != other.level:
+            return self.level < other.level
         count, others = len(self.policy.kept), len(other.policy.kept)
-        if self.worst <= 1:
+        if self.level == 0:
             return (count, self.worst) < (others, other.worst)
         good, others_good = (worst <= SLACK * lowest for worst in (self.worst, other.worst))
         if good and others_good:
@@ -78,6 +87,7 @@ class Trials:
         deadline: When the last trial should have ended, by ``time.monotonic``.
 
     Attributes:
+        rtol, aim: The bound, and the somewhat smaller one that is aimed at.
         order: Names of the nodes that ran, in that order; :func:`~ampgraph.rewrite.only.first_result` says how they are called.
         flops: FLOPs of matrix products and convolutions of float32 by the same names.
         count: How many rewrites were run.
@@ -90,6 +100,7 @@ class Trials:
         self.graph = graph
         self.feeds = feeds
         self.rtol = rtol
+        self.aim = _AIM * rtol
         self.deadline = deadline
         self.count = 0
         self.flops: dict[str, int] = {}
@@ -130,16 +141,19 @@ class Trials:
         program = compile(result.graph)
         errors: dict[str, float] = {}
         scores: dict[str, float] = {}
+        missed: dict[str, None] = {}
         for feed, expected in zip(self.feeds, self._expected, strict=True):
             found = program(converted_feeds(feed, result.graph))
             for name, right in expected.items():
                 error, exact = output_error(right, found[name])
-                score = min(error / self.rtol, _HUGE)
+                score = min(error / self.aim, _HUGE)
+                if error > (0 if exact else self.rtol):
+                    missed[name] = None
                 errors[name] = max(error, errors.get(name, 0.0))
                 scores[name] = max(1 + score if exact and error else score, scores.get(name, 0.0))
         self.count += 1
         self._longest = max(self._longest, time.monotonic() - start)
-        return Trial(result, policy, errors, np.array(list(scores.values())))
+        return Trial(result, policy, errors, np.array(list(scores.values())), tuple(missed))
 
     def low_nodes(self, report: RewriteReport) -> set[str]:
         """Return the names of the nodes that a rewrite makes low, constants and casts left out."""
