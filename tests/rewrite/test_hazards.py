@@ -356,7 +356,7 @@ NEAR_MISSES = {
 def codes(result: RewriteResult) -> dict[str, set[str]]:
     """Return the labels of the nodes that each kind of hazard holds."""
     found: dict[str, set[str]] = {}
-    for node, hazard in hazards(result.report):
+    for _, node, hazard in hazards(result.report):
         found.setdefault(hazard.code, set()).add(node.label)
     return found
 
@@ -404,7 +404,9 @@ def feeds_of(case: Case, proto: ModelProto, dtype: Any = np.float32) -> dict[str
 
 
 def test_every_kind_has_its_tests() -> None:
-    assert {case.code for case in CASES.values()} == set(NEAR_MISSES) == set(KINDS)
+    assert (
+        {case.code for case in CASES.values()} == set(NEAR_MISSES) == {code for code in KINDS if not code.startswith("measured-")}
+    )
 
 
 @pytest.mark.parametrize("name", CASES)
