@@ -186,7 +186,7 @@ def calibrate(
         if not isinstance(number, int | float) or not 0 <= number <= most or (name == "rtol" and not number):
             raise KernelError(f"Argument {name} of calibrate makes no sense. Received: {number!r}")
     start = time.monotonic()
-    runs = [feeds] if isinstance(feeds, Mapping) else list(feeds)
+    runs: list[Any] = [feeds] if isinstance(feeds, Mapping) else list(feeds)
     if not runs:
         raise KernelError("A graph is calibrated on data: feeds for one run or more. Received: none")
     verify(graph)
