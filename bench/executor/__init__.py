@@ -16,12 +16,9 @@ import argparse
 import contextlib
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 import ampgraph as ag
 from ampgraph.cli.demo_model import demo_model
@@ -31,15 +28,13 @@ from bench.executor.kinds import find_kind
 from bench.executor.models import MODELS
 from bench.executor.process import Process
 from bench.executor.summary import markdown, tables
+from bench.executor.turns import OURS, peer_command, time_in_turns
 from bench.executor.weights import draw_filled
 from bench.onnx.arrays import write_arrays
 from bench.onnx.feeds import make_feeds
-from bench.results import console, machine, table, write
+from bench.results import console, machine, progress, table, write
 
 DTYPES = ("float16", "bfloat16")
-#: Seconds that several runs together take at least, so that the clock is fine enough, and how many they are at most.
-_LEAST, _MOST_RUNS = 0.02, 50
-_PROGRAM = Path(__file__).with_name("peer_program.py")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,11 +70,10 @@ def run(options: argparse.Namespace) -> None:
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
         paths = _models(options.folder or _made(folder / "made"), options.only)
-        ours = [sys.executable, "-m", "bench.executor.ours"]
-        theirs = [options.peer, "-I", str(_PROGRAM)]
+        theirs = peer_command(options.peer)
         executors = {}
         for threads in dict.fromkeys(options.threads):
-            executors["ampgraph", threads] = stack.enter_context(Process(ours, threads))
+            executors["ampgraph", threads] = stack.enter_context(Process(OURS, threads))
             executors["onnxruntime", threads] = stack.enter_context(Process(theirs, threads))
         versions = executors["onnxruntime", options.threads[0]].facts
         if options.patience and "onnx" in versions:
@@ -87,7 +81,7 @@ def run(options: argparse.Namespace) -> None:
         if "onnxruntime" not in versions:
             screen.print(f"onnxruntime: left out, {options.peer} has none", highlight=False)
             executors = {key: process for key, process in executors.items() if key[0] != "onnxruntime"}
-        with _progress(len(paths)) as advance:
+        with progress(len(paths)) as advance:
             results = []
             for path in paths:
                 advance(path.stem, 0)
@@ -121,16 +115,6 @@ def _models(folder: Path, only: Sequence[str] | None) -> list[Path]:
     return paths
 
 
-@contextlib.contextmanager
-def _progress(count: int) -> Iterator[Callable[[str, int], None]]:
-    """Show a bar on standard error, if that is a terminal; yield how to name what is at work and how to move on."""
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
-    screen = Console(stderr=True)
-    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
-        task = bar.add_task("", total=count)
-        yield lambda name, done: bar.update(task, advance=done, description=name)
-
-
 def _measure(path: Path, folder: Path, executors: dict[tuple[str, int], Process], options: argparse.Namespace) -> dict[str, Any]:
     """Time all executors on a model.
 
@@ -153,33 +137,14 @@ def _measure(path: Path, folder: Path, executors: dict[tuple[str, int], Process]
         file = folder / path.name
         ag.save(graph, file)
     question = {"path": str(file.absolute()), "feeds": str(feeds.absolute()), "model": path.stem}
-    sides: dict[str, dict[str, Any]] = {}
-    warm: dict[tuple[str, int], float] = {}
+    questions = {}
     for (executor, threads), process in executors.items():
         for side in _sides(executor, path.stem, options.dtype):
-            limit = options.patience if side == "reference" else options.limit
-            answer = process.ask(question | {"open": side, "threads": threads}, limit)
-            sides[f"{side}, {threads}"] = found = answer if "failed" in answer else {"wall": [], "cpu": []}
-            if side == "reference" and "failed" not in answer:
-                found |= {key: [answer[key]] for key in ("wall", "cpu")}
-            elif "failed" not in answer:
-                warm[side, threads] = answer["wall"]
-    for _ in range(options.repeat):
-        for (executor, threads), process in executors.items():
-            for side in _sides(executor, path.stem, options.dtype):
-                found = sides[f"{side}, {threads}"]
-                if (side, threads) not in warm or "failed" in found:
-                    continue
-                count = max(1, min(_MOST_RUNS, round(_LEAST / warm[side, threads])))
-                answer = process.ask({"run": side, "count": count}, options.limit)
-                if "failed" in answer:
-                    sides[f"{side}, {threads}"] = answer
-                else:
-                    warm[side, threads] = min(warm[side, threads], answer["wall"])
-                    found["wall"].append(answer["wall"])
-                    found["cpu"].append(answer["cpu"])
-    for process in executors.values():
-        process.ask({"close": True}, options.limit)
+            given = question | {"open": side, "threads": threads} | ({"dtype": side} if side in DTYPES else {})
+            if side == "reference":
+                given |= {"once": True, "limit": options.patience}
+            questions[f"{side}, {threads}"] = process, given
+    sides = time_in_turns(questions, options.repeat, options.limit)
     return {
         "name": path.stem,
         "kind": MODELS[path.stem].kind if path.stem in MODELS else find_kind(graph),

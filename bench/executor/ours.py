@@ -1,7 +1,7 @@
 """``python -m bench.executor.ours``: ampgraph's executor, and NumPy programs written by hand, as a process that is measured.
 
-It serves, as ``serve.py`` says. A model is opened with its ``path`` and the ``feeds``, an NPZ file; the sides are the dtypes that it
-is rewritten to, ``float32`` for none, and ``plain`` for the NumPy program that is called ``model``.
+It serves, as ``serve.py`` says. A model is opened with its ``path`` and the ``feeds``, an NPZ file, and rewritten to the ``dtype``, if
+there is one; the side ``plain`` is the NumPy program that is called ``model``.
 """
 
 import platform
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import ampgraph as ag
+from ampgraph.graph.dtypes import cast_array
 from bench.executor.models import MODELS
 from bench.executor.plain import Plain
 from bench.executor.serve import serve
@@ -20,18 +21,20 @@ def open_side(question: dict[str, Any]) -> Callable[[], Any]:
     """Return what runs a model once."""
     feeds = read_arrays(Path(question["feeds"]))
     if question["open"] == "plain":
-        program = Plain(MODELS[question["model"]])
-        return lambda: program(feeds["x"])
+        plain = Plain(MODELS[question["model"]])
+        return lambda: plain(feeds["x"])
     graph = ag.load(question["path"])
-    if question["open"] != "float32":
-        graph = ag.auto_mixed_precision(graph, dtype=question["open"]).graph
-    compiled = ag.compile(graph)
-    given = {
-        name: array.astype(object) if array.dtype.kind == "U" else array
-        for name, array in feeds.items()
-        if name in compiled.input_names
-    }
-    return lambda: compiled(given)
+    if "dtype" in question:
+        graph = ag.auto_mixed_precision(graph, dtype=question["dtype"]).graph
+    program = ag.compile(graph)
+    given = {value.name: _fitting(feeds[value.name], value) for value in graph.inputs if value.name in feeds}
+    return lambda: program(given)
+
+
+def _fitting(array: Any, value: ag.Value) -> Any:
+    if value.dtype is None or array.dtype.kind != "f":
+        return array.astype(object) if array.dtype.kind == "U" else array
+    return cast_array(array, value.dtype)
 
 
 if __name__ == "__main__":

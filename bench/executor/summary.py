@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bench.executor.kinds import KINDS
-from bench.results import median
+from bench.results import made_by, markdown_table, median
 
 Table = tuple[str, Sequence[str], list[Sequence[str]]]
 #: Numerator and denominator of the ratios, and what their columns are called.
@@ -84,13 +84,8 @@ def _number(value: float | None) -> str:
 def markdown(facts: dict[str, Any], versions: dict[str, str], results: Sequence[dict[str, Any]]) -> str:
     """Return the tables as a Markdown page."""
     packages = ", ".join(f"{name} {version}" for name, version in versions.items()) or "without peers"
-    made = (
-        f"Made by `python -m bench run`, which says with `--help` what is measured. {facts['date']}, revision {facts['revision']}, "
-        f"{facts['processor']}, {facts['cores']} cores, load {facts['load']}, Python {facts['python']}, "
-        f"NumPy {facts['versions']['numpy']}; {packages}."
-    )
+    made = f"{made_by('run', facts)} NumPy {facts['versions']['numpy']}, {packages}."
     lines = ["# Running ONNX models", "", made, ""]
     for title, columns, rows in tables(results):
-        cells = [columns, ["---"] + ["---:"] * (len(columns) - 1), *rows]
-        lines += [f"## {title}", "", *("| " + " | ".join(row) + " |" for row in cells), ""]
+        lines += markdown_table(title, columns, rows)
     return "\n".join(lines)
