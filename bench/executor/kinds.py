@@ -43,7 +43,7 @@ def constant_of(value: Value | None) -> Any:
     if value is None:
         return None
     node = value.producer
-    stored = node.attributes.get("default" if node.op_type == "Input" else "value")
+    stored: Any = node.attributes.get("default" if node.op_type == "Input" else "value")
     if node.op_type not in ("Input", "Initializer", "Constant") or not hasattr(stored, "array"):
         return None
     return stored.array()

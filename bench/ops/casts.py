@@ -23,9 +23,9 @@ SIZES = (10, 1000, 1_000_000)
 #: Values of which NumPy's cast takes long, and the share of them.
 _MIXES = {
     "normal": (None, 0.0),
-    "1% subnormal": (3e-6, 0.01),
-    "half subnormal": (3e-6, 0.5),
-    "subnormal": (3e-6, 1.0),
+    "1% subnormal": (1e-5, 0.01),
+    "half subnormal": (1e-5, 0.5),
+    "subnormal": (1e-5, 1.0),
     "half to 0": (1e-30, 0.5),
     "half infinite": (1e30, 0.5),
     "NaN": (np.nan, 1.0),
@@ -37,7 +37,7 @@ _LEAST = 0.005
 def make_values(count: int, mix: str, dtype: str) -> Any:
     """Return an array of ``count`` random numbers whose sizes are those of normal float16 numbers, except where ``mix`` says."""
     random = np.random.default_rng(0)
-    values = random.uniform(1e-3, 4, count) * random.choice([-1, 1], count)
+    values = random.uniform(0.02, 4, count) * random.choice([-1, 1], count)
     factor, share = _MIXES[mix]
     if factor is not None:
         values[random.permutation(count)[: max(1, round(share * count))]] *= factor
