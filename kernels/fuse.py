@@ -167,11 +167,11 @@ def _joined(members: list[Step], readers: dict[int, set[int]], plan: Plan) -> St
     numbers = [[places[key] for key in keys] for keys in sources]
     leaving = [i for i, m in enumerate(members) if m.results[0] in plan.outputs or not readers.get(m.results[0], own) <= own]
     last = {at: i for i, operands in enumerate(numbers) for at in operands}
-    going = {at for at in last if at >= outside and at - outside not in leaving}
+    going = last.keys() - {outside + i for i in leaving} - {-1}
     dead = [[at for at in {*operands} & going if last[at] == i] for i, operands in enumerate(numbers)]
     step = copy(members[-1])
     columns = frozenset(at for (_, is_column), at in slots.items() if is_column)
     step.cluster = Cluster(members, numbers, dead, outside, columns, leaving)
-    step.operands = [register for register, _ in slots]
+    step.operands, step.dead = [register for register, _ in slots], []
     step.results = [members[i].results[0] for i in leaving]
     return step

@@ -83,7 +83,7 @@ class Run:
             for register, result in zip(step.results, results, strict=False):
                 if register >= 0:
                     env[register] = result
-            operands = results = operand = None  # type: ignore[assignment]  # nothing outlives its last use
+            operands = results = operand = result = None  # type: ignore[assignment]  # nothing outlives its last use
         return [env[register] for register in plan.outputs]
 
     def _cluster(self, step: "Step", cluster: "Cluster", env: list[Any]) -> None:

@@ -12,6 +12,7 @@ from ampgraph.graph import Graph
 from ampgraph.graph.dtypes import cast_array, find_dtype
 from ampgraph.graph.types import Tensor
 from ampgraph.kernels import blocks
+from ampgraph.kernels.memory import measure_memory
 
 F32 = find_dtype("float32")
 UNARY = ("Relu", "Sigmoid", "Neg", "Abs", "Exp", "Floor", "Tanh", "Identity", "Erf")
@@ -175,3 +176,31 @@ def test_constants_are_aligned_once() -> None:
     (array,) = ag.compile(graph)({}).values()
     assert array.flags.aligned
     assert array.tolist() == list(range(12))
+
+
+def test_operands_may_be_omitted() -> None:
+    graph = ag.parse_graph("""
+    graph g(%x: f16[3], %most: f16) opset [""=21] {
+      %a: f16[3] = Neg<T=f16>(%x)
+      %b: f16[3] = Clip<T=f16>(%a, _, %most)
+      %c: f16[3] = Add<T=f16>(%b, %x)
+      return %c
+    }
+    """)
+    run_both(graph, {"x": np.array([-3, 1, 2], np.float16), "most": np.array(1, np.float16)})
+
+
+def test_clusters_hold_nothing_longer_than_their_members_read_it() -> None:
+    graph = ag.parse_graph("""
+    graph g(%x: f32[256,256]) opset [""=21] {
+      %p: f32[256,256] = MatMul<T=f32>(%x, %x)
+      %a: f32[256,256] = Add<T=f32>(%p, %x)
+      %b: f32[256,256] = Erf<T=f32>(%a)
+      %c: f32[256,256] = Mul<T=f32>(%b, %a)
+      %q: f32[256,256] = MatMul<T=f32>(%c, %x)
+      return %q
+    }
+    """)
+    memory = measure_memory(ag.compile(graph), {"x": np.ones((256, 256), np.float32)})
+    assert memory.least == 2 * 256 * 256 * 4  # an operand and a result at a time
+    assert memory.values == memory.least
