@@ -69,7 +69,9 @@ def _least(program: Program, sizes: Mapping[Value, tuple[int, int, int]]) -> int
     """Return the most bytes of values that are still to be read; those that share memory take no more than that memory."""
     plan, live, most = program._plan, dict[int, tuple[int, int, int]](), 0
     for step in plan.steps:
-        for register, value in zip(step.results, step.node.outputs, strict=False):
+        cluster = step.cluster
+        outputs = step.node.outputs if cluster is None else [cluster.members[i].node.outputs[0] for i in cluster.leaving]
+        for register, value in zip(step.results, outputs, strict=False):
             if register >= 0 and value in sizes:
                 live[register] = sizes[value]
         shared: dict[int, int] = {}
