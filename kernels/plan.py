@@ -184,7 +184,7 @@ class Planner:
             return array
         if hasattr(array.flags, "aligned") and not array.flags.aligned:
             array = array.copy()  # as files have it; NumPy would copy it in every product
-        array = self.xp.asarray(array).view() if array.dtype.kind in "biufc" else array.view()
+        array = self.xp.asarray(array).view() if array.dtype.kind in "biufc" else array[...]  # of a scalar, an array too
         if hasattr(array.flags, "writeable"):
             array.flags.writeable = False
         return array

@@ -93,7 +93,7 @@ class Run:
             env[register] = None
         results = None
         if self.on_value is None and any(pays(value) for value in values):
-            with suppress(*_ERRORS):  # the member that fails says so below
+            with suppress(AmpgraphError, *_ERRORS):  # the member that fails says so below
                 results = run_blocks(self, cluster, values)
         if results is None:
             results = self._members(cluster, values)
