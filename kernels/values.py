@@ -14,6 +14,11 @@ DEAD: Any = type("Dead", (), {"__repr__": lambda self: "a value in a branch that
 _LEAST_REUSED = 1 << 12
 
 
+def kind_of(value: Any) -> str:
+    """Return what a value is, for messages: an array, or what a resource or variant of TensorFlow stands for."""
+    return "nothing" if value is None else getattr(value, "kind", "an array")
+
+
 def on_grid(alone: list[Any], dtype: DType, is_exact: bool, reuses: bool) -> Any:
     """Return a result of low dtype as float32, rounded to the numbers that the dtype has.
 

@@ -72,6 +72,43 @@ def test_a_reference_is_read_when_the_reader_runs(fuse: bool) -> None:
     assert results[0].dtype == np.float16
 
 
+STACK = "  %s: resource = tf.StackV2<elem_type=f32>(%i)\n"
+VARIABLE = "  %v: resource = tf.VarHandleOp<dtype=f32>() {shape=shape[2]}\n"
+OPTIONAL = "  %o: variant = tf.OptionalNone()\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "received"),
+    [
+        (STACK + "  %y: f32 = tf.ReadVariableOp<dtype=f32>(%s)", "a stack"),
+        (VARIABLE + "  %y: f32 = tf.TensorArrayWriteV3<T=f32>(%v, %i, %x, %x)", "a variable, an array, an array, an array"),
+        (OPTIONAL + "  %y: i32 = tf.TensorListLength(%o)", "an optional"),
+        (
+            VARIABLE + "  %two: resource = tf.Pack<T=resource>(%v, %v) {N=2}\n  %y: f32 = tf.ReadVariableOp<dtype=f32>(%two)",
+            "an array",
+        ),
+        ("  %y: f32 = tf.Assign<T=f32>(%x, %x)", "an array, an array"),
+    ],
+)
+def test_what_is_mistaken_for_something_else_is_named(text: str, received: str) -> None:
+    with pytest.raises(ag.KernelError, match=rf"Node 'y' .* failed: it takes other operands than these\. Received: {received}$"):
+        run(const("i", 0) + X + text, "%y", x=F32([1, 2]))
+
+
+@pytest.mark.parametrize("call", ["tf.f(%a)", "tf.PartitionedCall<Tin=[f32], Tout=[f32]>(%a) {f=@f}"])
+def test_a_function_that_calls_itself_without_end_is_an_error(call: str) -> None:
+    graph = ag.parse_graph(f"""graph g(%x: f32) {{
+  %y: f32 = tf.f(%x)
+  return %y
+}}
+function f(%a: f32) {{
+  %b: f32 = {call}
+  return b=%b
+}}""")
+    with pytest.raises(ag.KernelError, match="where a function calls itself, let that end"):
+        ag.compile(graph)({"x": F32([1, 2])})
+
+
 def test_updates_of_a_variable() -> None:
     text = """
       %v: resource = tf.VarHandleOp<dtype=i32>() {shape=shape[3]}
