@@ -14,7 +14,7 @@ from .pruning import inputs_of, needed
 from .registry import all_kernels, find_kernel
 from .run import Run
 from .steps import LoopPlan, Plan, Step
-from .values import widened
+from .values import read_only, widened
 
 #: A result that is made of constants stays a constant up to so many bytes, or if it is not much larger than they are.
 _ALWAYS_FOLDED = 1 << 20
@@ -184,10 +184,7 @@ class Planner:
             return array
         if hasattr(array.flags, "aligned") and not array.flags.aligned:
             array = array.copy()  # as files have it; NumPy would copy it in every product
-        array = self.xp.asarray(array).view() if array.dtype.kind in "biufc" else array.view()
-        if hasattr(array.flags, "writeable"):
-            array.flags.writeable = False
-        return array
+        return read_only(self.xp.asarray(array) if array.dtype.kind in "biufc" else array)
 
     def _widen_constant(self, plan: Plan, number: int, constants: set[int], widths: dict[int, int]) -> int:
         """Return the register of a constant in the dtype that kernels compute in: converted here, once, for all of them."""

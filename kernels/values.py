@@ -19,6 +19,16 @@ def kind_of(value: Any) -> str:
     return "nothing" if value is None else getattr(value, "kind", "an array")
 
 
+def read_only(value: Any) -> Any:
+    """Return a view of an array that neither kernels nor users can write to; what is no array as it is."""
+    if not hasattr(value, "flags"):
+        return value
+    view = value.view()
+    if hasattr(view.flags, "writeable"):  # CuPy has no such flag
+        view.flags.writeable = False
+    return view
+
+
 def on_grid(alone: list[Any], dtype: DType, is_exact: bool, reuses: bool) -> Any:
     """Return a result of low dtype as float32, rounded to the numbers that the dtype has.
 

@@ -43,6 +43,21 @@ def test_variables_outlive_a_run() -> None:
     assert not ag.compile(graph)({"x": F32([1, 2])})["there"], "another program has variables of its own"
 
 
+def test_what_a_variable_holds_is_its_own() -> None:
+    text = """
+      %v: resource = tf.VarHandleOp<dtype=f32>() {shape=shape[2]}
+      tf.AssignVariableOp<dtype=f32>(%v, %x) name="set"
+      %y: f32 = tf.ReadVariableOp<dtype=f32>(%v) control=["set"]
+    """
+    graph = ag.parse_graph(f"graph g() {{\n{X}{text}\n  return %y\n}}")
+    x = F32([1, 2])
+    y = ag.compile(graph)({"x": x})["y"]
+    x[:] = 7
+    assert y.tolist() == [1, 2]
+    with pytest.raises(ValueError, match="read-only"):
+        y[:] = 7
+
+
 def test_a_variable_is_assigned_before_it_is_read() -> None:
     text = '%v: resource = tf.VarHandleOp<dtype=f32>() {shape=shape[2], shared_name="mine"}'
     with pytest.raises(ag.KernelError, match="Variable 'mine' holds nothing: it must be assigned before it is read"):
@@ -208,3 +223,16 @@ function add(%i: i32, %x: f32) {{
   return %y
 }}"""
     assert ag.compile(ag.parse_graph(text))({"x": F32([0, 1])})["y"].tolist() == [9, 10]
+
+
+def test_a_variable_holds_a_list() -> None:
+    text = (
+        listed()
+        + """
+      %v: resource = tf.VarHandleOp<dtype=variant>() {shape=shape[]}
+      tf.AssignVariableOp<dtype=variant>(%v, %list) name="set"
+      %held: variant = tf.ReadVariableOp<dtype=variant>(%v) control=["set"]
+      %y: f32 = tf.TensorListGetItem<element_dtype=f32>(%held, %i, %shape)
+    """
+    )
+    assert run(text, "%y", x=F32([5, 6]))[0].tolist() == [5, 6]
