@@ -5,6 +5,7 @@ from typing import Any
 
 from ..graph.errors import KernelError
 from .call import Call
+from .choose import row_places
 from .registry import kernel
 from .room import check_room
 from .shape import ints
@@ -51,10 +52,7 @@ def _search(side: str) -> Any:
         if rows.ndim != 2 or values.ndim != 2 or len(rows) != len(values):
             shapes = f"{list(rows.shape)} and {list(values.shape)}"
             raise KernelError(f"{call.node.op_type} takes as many sorted rows as rows of values. Received: {shapes}")
-        out = call.xp.empty(values.shape, dtype=call.xp.int64)
-        for i in range(len(rows)):
-            out[i] = call.xp.searchsorted(rows[i], values[i], side=side)
-        return out
+        return row_places(call.xp, rows, values, side)
 
     return compute
 
