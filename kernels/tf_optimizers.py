@@ -5,7 +5,7 @@ its variables hold afterwards that it changes, by name. The formulas are those i
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .call import Call
@@ -70,7 +70,7 @@ def _apply_rows(step: _Step, call: Call, *operands: Any) -> Any:
     return same(call, operands[0])
 
 
-def _rounds(xp: Any, indices: Any) -> list[Any]:
+def _rounds(xp: Any, indices: Any) -> Sequence[Any]:
     """Return where each index stands for the first time, for the second time, and so on."""
     if not indices.size:
         return []
@@ -78,7 +78,8 @@ def _rounds(xp: Any, indices: Any) -> list[Any]:
     is_first = xp.concatenate([xp.ones(1, bool), indices[order[1:]] != indices[order[:-1]]])
     times = ruler - xp.maximum.accumulate(xp.where(is_first, ruler, 0))
     ends = xp.cumsum(xp.bincount(times))[:-1]
-    return xp.split(order[xp.argsort(times, kind="stable")], ends.tolist())
+    parts: Sequence[Any] = xp.split(order[xp.argsort(times, kind="stable")], ends.tolist())
+    return parts
 
 
 @kernel("tf:ApplyGradientDescent", "tf:ResourceApplyGradientDescent")
