@@ -77,6 +77,8 @@ def _histogram(call: Call, x: Any, limits: Any, count: Any) -> Any:
     low, high = limits.reshape(-1)
     if bins < 1 or not low < high:
         raise KernelError(f"HistogramFixedWidth has intervals. Received: {bins} between {low} and {high}")
+    if x.dtype.kind == "f" and xp.isnan(x).any():
+        raise KernelError("HistogramFixedWidth: NaN falls into no interval.")
     places = xp.clip(xp.floor((x.reshape(-1) - low) / ((high - low) / x.dtype.type(bins))), 0, bins - 1)
     return xp.bincount(places.astype(xp.int64), minlength=bins)
 

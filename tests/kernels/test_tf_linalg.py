@@ -16,6 +16,7 @@ I32: Any = np.int32
 
 RNG = np.random.default_rng(7)
 SQUARES = RNG.standard_normal((2, 3, 3)) + 3 * np.eye(3)
+M = RNG.uniform(-1, 1, (2, 3, 4))
 ROWS = RNG.standard_normal((2, 4, 3))
 
 
@@ -109,3 +110,37 @@ def test_transforms_of_real_numbers() -> None:
         run_tf("IRFFT", C64([1, 2]), I32([4]))
     with pytest.raises(KernelError, match=r"FFT2D: an operand of shape \[2\] has too few axes or elements"):
         run_tf("FFT2D", C64([1, 2]))
+
+
+def test_diagonals() -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    k, fill = I32([-1, 1]), np.array(9.0)
+    assert run_tf("MatrixDiagPartV3", x, k, fill).tolist() == [[1, 6, 11], [0, 5, 10], [4, 9, 9]]
+    assert run_tf("MatrixDiagPartV3", x[:2], k, fill, align=b"RIGHT_LEFT").tolist() == [[1, 6], [0, 5], [4, 9]]
+    band = np.triu(np.tril(x, 1), -1)
+    diagonals = run_tf("MatrixDiagPartV3", x, k, fill)
+    size = (np.array(3, I32), np.array(4, I32), np.array(0.0))
+    np.testing.assert_array_equal(run_tf("MatrixDiagV3", diagonals, k, *size), band)
+    np.testing.assert_array_equal(run_tf("MatrixSetDiagV3", 0 * x, diagonals, k), band)
+    np.testing.assert_array_equal(run_tf("MatrixBandPart", x, np.array(1), np.array(1)), band)
+    np.testing.assert_array_equal(run_tf("MatrixDiagPart", x), [0, 5, 10])
+
+
+def test_gradient_of_the_cholesky_factor() -> None:
+    a, dy, step = M[0] @ M[0].T + np.eye(3), np.tril(RNG.uniform(-1, 1, (3, 3))), 1e-6
+    grad = run_tf("CholeskyGrad", run_tf("Cholesky", a), dy)
+    for i, j in [(0, 0), (1, 0), (2, 1)]:
+        change = np.zeros((3, 3))
+        change[i, j] = change[j, i] = step
+        slope = (np.linalg.cholesky(a + change) - np.linalg.cholesky(a - change)) / (2 * step)
+        assert (dy * slope).sum() == pytest.approx((grad * change).sum() / step, rel=1e-6)
+    with pytest.raises(KernelError, match="Cholesky has no result"):
+        run_tf("Cholesky", -a)
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_solutions(lower: bool) -> None:
+    a, y = M[0] @ M[0].T + np.eye(3), M[1][:, :2]
+    triangle = np.tril(a) if lower else np.triu(a)
+    np.testing.assert_allclose(triangle.T @ run_tf("MatrixTriangularSolve", a, y, lower=lower, adjoint=True), y)
+    np.testing.assert_allclose(a @ run_tf("MatrixInverse", a), np.eye(3), atol=1e-12)
