@@ -56,7 +56,7 @@ def test_a_layer_is_its_cell_step_by_step(mode: str) -> None:
 def test_sequences_end_where_they_say() -> None:
     x, state = RNG.standard_normal((5, 2, 3)), RNG.standard_normal((2, 2, 4))
     params = RNG.standard_normal(size_of("gru", 3, 4, 1, 2))
-    given = {"rnn_mode": "gru", "direction": "bidirectional"}
+    given: dict[str, Any] = {"rnn_mode": "gru", "direction": "bidirectional"}
     y, last, *_ = run_tf("CudnnRNNV3", x, state, state, params, I32([5, 2]), results=5, **given)
     short, short_last, *_ = run_tf("CudnnRNN", x[:2, 1:], state[:, 1:], state[:, 1:], params, results=4, **given)
     np.testing.assert_allclose(y[:2, 1], short[:, 0])

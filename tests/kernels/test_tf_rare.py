@@ -107,7 +107,7 @@ def test_spellings() -> None:
     np.testing.assert_allclose(gradient, slope(losses, logits, np.ones(3)), atol=1e-8)
     with pytest.raises(KernelError, match="Sequence 1 has 2 labels"):
         run_tf("CTCLoss", logits, places, values, I32([5, 1, 1]), results=2)
-    ignored = {"ignore_longer_outputs_than_inputs": True}
+    ignored: dict[str, Any] = {"ignore_longer_outputs_than_inputs": True}
     loss, gradient = run_tf("CTCLoss", logits, places, values, I32([5, 1, 1]), results=2, **ignored)
     assert loss[1] == 0
     assert not gradient[:, 1].any()
