@@ -108,6 +108,23 @@ def test_a_convolution_may_have_more_than_one_axis_of_batches() -> None:
     np.testing.assert_allclose(y, flat.reshape(2, 3, 3, 3, 3), atol=1e-12)
 
 
+def test_other_spellings_of_convolutions() -> None:
+    x, w = RNG.standard_normal((1, 4, 5, 2)), RNG.standard_normal((3, 2, 2, 3))
+    windows: dict[str, Any] = {"strides": [1, 1, 1, 1]}
+    paddings = I32([[0, 0], [2, 1], [1, 0], [0, 0]])
+    for mode in ("REFLECT", "SYMMETRIC"):
+        mirrored = np.pad(x, paddings, mode.lower())
+        y = run_tf("Conv2D", mirrored, w, padding="VALID", **windows)
+        found = run_tf("FusedPadConv2D", x, paddings, w, mode=mode, padding="VALID", **windows)
+        np.testing.assert_allclose(found, y, atol=1e-12)
+    y = run_tf("Conv2D", x, w, padding="SAME", **windows)
+    dy = RNG.standard_normal(y.shape)
+    by_x = run_tf("Conv2DBackpropInput", I32(x.shape), w, dy, padding="SAME", **windows)
+    np.testing.assert_array_equal(run_tf("Conv2DBackpropInputV2", x, w, dy, padding="SAME", **windows), by_x)
+    by_w = run_tf("Conv2DBackpropFilter", x, I32(w.shape), dy, padding="SAME", **windows)
+    np.testing.assert_array_equal(run_tf("Conv2DBackpropFilterV2", x, w, dy, padding="SAME", **windows), by_w)
+
+
 def test_what_does_not_fit_is_an_error() -> None:
     with pytest.raises(KernelError, match="do not fall into groups"):
         run_tf("Conv2D", np.zeros((1, 4, 4, 3)), np.zeros((2, 2, 2, 2)), strides=[1, 1, 1, 1], padding="SAME")

@@ -89,6 +89,20 @@ def test_gradients_are_slopes(mode: str) -> None:
     np.testing.assert_allclose(found[3], slope(lambda v: total(x, h, c, v), params, 1.0), atol=1e-7)
 
 
+@pytest.mark.parametrize("time_major", [True, False])
+def test_gradients_of_whole_sequences(time_major: bool) -> None:
+    x, h, c = RNG.standard_normal((3, 2, 2)), RNG.standard_normal((1, 2, 2)), RNG.standard_normal((1, 2, 2))
+    params, lengths = RNG.standard_normal(size_of("lstm", 2, 2, 1, 1)), I32([3, 3])
+    forwards = run_tf("CudnnRNNV2", x, h, c, params, results=5)
+    saved = [*forwards[:3], *(RNG.standard_normal(v.shape) for v in forwards[:3]), *forwards[3:]]
+    wanted = run_tf("CudnnRNNBackpropV2", x, h, c, params, *saved, results=4)
+    turn = (lambda v: v) if time_major else (lambda v: v.swapaxes(0, 1) if v.ndim == 3 else v)
+    values = [turn(v) for v in (x, h, c, params)]
+    found = run_tf("CudnnRNNBackpropV3", *values, lengths, *(turn(v) for v in saved), results=4, time_major=time_major)
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(turn(one), other)
+
+
 def test_weights_of_another_size_are_refused() -> None:
     x, state = np.zeros((1, 1, 2)), np.zeros((1, 1, 3))
     with pytest.raises(KernelError, match="vector of 84"):

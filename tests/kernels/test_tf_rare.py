@@ -130,3 +130,31 @@ def test_what_is_fused_comes_after_the_convolution() -> None:
     np.testing.assert_allclose(fused(scale, offset, mean, variance, ops=[b"FusedBatchNorm"]), wanted)
     with pytest.raises(KernelError, match="'Sine'"):
         fused(ops=[b"Sine"])
+    with pytest.raises(KernelError, match=r"read in the format HWIO only\. Received: 'OHWI'"):
+        run_tf("_FusedConv2D", x, w, num_args=0, filter_format="OHWI", **windows)
+    each = RNG.standard_normal((2, 2, 3, 1))
+    plain = run_tf("DepthwiseConv2dNative", x, each, **windows)
+    both = run_tf("_FusedDepthwiseConv2dNative", x, each, bias[:3], num_args=1, fused_ops=[b"BiasAdd", b"Relu6"], **windows)
+    np.testing.assert_allclose(both, np.clip(plain + bias[:3], 0, 6))
+
+
+def test_a_normalization_with_an_activation_behind_it() -> None:
+    x, side = RNG.standard_normal((2, 3, 3, 2)).astype(np.float32), RNG.standard_normal((2, 3, 3, 2)).astype(np.float32)
+    scale, offset, none = F32([0.5, 2]), F32([0.1, -0.2]), np.zeros(0, np.float32)
+    given = {"activation_mode": "Relu", "num_side_inputs": 1}
+    y, *_, mean, variance, _ = run_tf("_FusedBatchNormEx", x, scale, offset, none, none, side, results=6, **given)
+    plain = run_tf("FusedBatchNormV3", x, scale, offset, none, none, results=6)[0]
+    np.testing.assert_allclose(y, np.maximum(plain + side, 0), atol=1e-6)
+    dy = RNG.standard_normal(x.shape).astype(np.float32)
+    found = run_tf("_FusedBatchNormGradEx", dy, x, scale, mean, variance, none, offset, y, results=6, **given)
+    wanted = run_tf("FusedBatchNormGradV3", dy * (y > 0), x, scale, mean, variance, none, results=5)
+    for one, other in zip(found, [*wanted, dy * (y > 0)], strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_normalization_with_given_statistics(scaled: bool) -> None:
+    x, (mean, variance, beta, gamma) = RNG.standard_normal((1, 2, 2, 3)), RNG.random((4, 3))
+    given = {"variance_epsilon": 0.25, "scale_after_normalization": scaled}
+    found = run_tf("BatchNormWithGlobalNormalization", x, mean, variance, beta, gamma, **given)
+    np.testing.assert_allclose(found, (x - mean) / np.sqrt(variance + 0.25) * (gamma if scaled else 1) + beta)
