@@ -160,7 +160,7 @@ class Planner:
         body = Plan(step.node.graph)
         values = [*number, *(merge.outputs[0] for merge in loop.merges)]
         leaving = [value for node in (*(end.producer for end in loop.ends), *loop.exits) for value in node.inputs[:1]]
-        items = items_of(loop.inner, dict(frames), loop.frame)
+        items = items_of(loop.inner, frames, loop.frame)
         self._fill(body, items, values, [value for value in leaving if value is not None], given, frames)
         step.loop = LoopPlan(body, [*number.values(), *starts], len(starts))
         return step
