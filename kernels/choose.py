@@ -114,6 +114,21 @@ def distinct(xp: Any, data: Any, axis: int, *, by_value: bool, equal_nan: bool =
     return first, inverse, counts
 
 
+def row_places(xp: Any, rows: Any, values: Any, side: str) -> Any:
+    """Return where values go into sorted rows, in int64.
+
+    Args:
+        xp: The array module.
+        rows: Sorted rows ``[rows, columns]``.
+        values: What goes into each: ``[rows, values]``.
+        side: Of equal elements, before the first (``"left"``) or behind the last (``"right"``).
+    """
+    places = xp.empty(values.shape, dtype=xp.int64)
+    for row in range(len(rows)):
+        places[row] = xp.searchsorted(rows[row], values[row], side=side)
+    return places
+
+
 @kernel("OneHot", moves=True)
 def one_hot(call: Call, indices: Any, depth: Any, values: Any) -> Any:
     """Return ``values[1]`` at the positions that ``indices`` name on a new axis, else ``values[0]``."""

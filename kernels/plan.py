@@ -14,7 +14,7 @@ from .pruning import inputs_of, needed
 from .registry import all_kernels, find_kernel
 from .run import Run
 from .steps import LoopPlan, Plan, Step
-from .values import widened
+from .values import read_only, widened
 
 #: A result that is made of constants stays a constant up to so many bytes, or if it is not much larger than they are.
 _ALWAYS_FOLDED = 1 << 20
@@ -160,7 +160,7 @@ class Planner:
         body = Plan(step.node.graph)
         values = [*number, *(merge.outputs[0] for merge in loop.merges)]
         leaving = [value for node in (*(end.producer for end in loop.ends), *loop.exits) for value in node.inputs[:1]]
-        items = items_of(loop.inner, dict(frames), loop.frame)
+        items = items_of(loop.inner, frames, loop.frame)
         self._fill(body, items, values, [value for value in leaving if value is not None], given, frames)
         step.loop = LoopPlan(body, [*number.values(), *starts], len(starts))
         return step
@@ -184,10 +184,7 @@ class Planner:
             return array
         if hasattr(array.flags, "aligned") and not array.flags.aligned:
             array = array.copy()  # as files have it; NumPy would copy it in every product
-        array = self.xp.asarray(array).view() if array.dtype.kind in "biufc" else array[...]  # of a scalar, an array too
-        if hasattr(array.flags, "writeable"):
-            array.flags.writeable = False
-        return array
+        return read_only(self.xp.asarray(array) if array.dtype.kind in "biufc" else array[...])  # of a scalar, an array too
 
     def _widen_constant(self, plan: Plan, number: int, constants: set[int], widths: dict[int, int]) -> int:
         """Return the register of a constant in the dtype that kernels compute in: converted here, once, for all of them."""

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..graph.errors import KernelError
 
@@ -24,6 +24,7 @@ class TensorList:
         most: How many it may hold, or -1.
     """
 
+    kind: ClassVar[str] = "a list of tensors"
     items: tuple[Any, ...]
     dims: Dims
     element: Any

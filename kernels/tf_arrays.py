@@ -30,6 +30,8 @@ class TensorArray:
         gradients: Its arrays of gradients, by the name of the gradient computation.
     """
 
+    kind = "a TensorArray"
+
     def __init__(self, size: int, element: Any, dims: Dims) -> None:
         self.items: list[Any] = [None] * size
         self.shapes: list[Any] = []

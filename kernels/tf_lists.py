@@ -122,7 +122,7 @@ def push_back(call: Call, items: TensorList, item: Any) -> TensorList:
     _check_item(call, items, item)
     if 0 <= items.most <= len(items.items):
         raise KernelError(f"TensorListPushBack: the list may hold {items.most} items, and it does.")
-    return items.having([*items.items, item])
+    return items.having((*items.items, item))
 
 
 @kernel("tf:TensorListPushBackBatch", moves=True)
