@@ -12,7 +12,7 @@ _RECURRENT = {"LSTM", "GRU", "RNN", "Loop", "Scan", "If"}
 
 
 def find_kind(graph: Graph) -> str:
-    """Return ``"CNN"``, ``"depthwise"`` (a CNN with a quarter of its convolutions depthwise), ``"transformer"`` or ``"other"``.
+    """Return ``"CNN"``, ``"depthwise"`` (a CNN with half of its windows of several elements depthwise), ``"transformer"`` or ``"other"``.
 
     Others are recurrent, have branches, are quantized, or have few convolutions and no attention.
     """
@@ -25,9 +25,11 @@ def find_kind(graph: Graph) -> str:
             if op in _RECURRENT or "Quant" in op or op.endswith("Integer"):
                 return "other"
             counts[op] += 1
-            if op == "Conv" and node.attributes.get("group", 1) > 1:
+            if op == "Conv":
                 weights = constant_of(node.inputs[1])
-                counts["depthwise"] += weights is not None and weights.shape[1] == 1
+                has_window = weights is not None and max(weights.shape[2:], default=1) > 1
+                counts["window"] += has_window
+                counts["depthwise"] += has_window and weights.shape[1] == 1 and node.attributes.get("group", 1) > 1
             elif op in ("MatMul", "Einsum") and all(constant_of(value) is None for value in node.inputs):
                 counts["product"] += 1
     convolutions = counts["Conv"]
@@ -35,7 +37,7 @@ def find_kind(graph: Graph) -> str:
         return "transformer"
     if convolutions < 4:
         return "other"
-    return "depthwise" if 4 * counts["depthwise"] >= convolutions else "CNN"
+    return "depthwise" if 2 * counts["depthwise"] >= max(counts["window"], 1) else "CNN"
 
 
 def constant_of(value: Value | None) -> Any:
