@@ -67,8 +67,8 @@ def _read_attributes(call: "Call") -> tuple[Update, ScaleRules | None]:
     )
     if not scale_rules:
         return update, None
-    interval, *factors, hysteresis = scale_rules
-    return update, ScaleRules(int(interval), *factors, int(hysteresis))
+    interval, growth, backoff, floor, ceiling, hysteresis = scale_rules
+    return update, ScaleRules(int(interval), growth, backoff, floor, ceiling, int(hysteresis))
 
 
 @kernel("ampgraph:ApplyGradients", moves=True)

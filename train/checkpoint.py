@@ -90,9 +90,9 @@ def _read(path: str | PathLike[str]) -> dict[str, Any]:
     import numpy as np
 
     try:
-        with np.load(path, allow_pickle=False) as file:
-            if not hasattr(file, "files"):
-                raise ValueError("it holds one array")
-            return {key: file[key] for key in file.files}
+        found = np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            raise ValueError("it holds one array")
+        return dict(found)
     except (ValueError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
         raise TrainingError(f"{str(path)!r} is no checkpoint: {error}") from None

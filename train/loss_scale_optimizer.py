@@ -165,10 +165,11 @@ class LossScaleOptimizer:
         }
 
     def _look_at(self, loss: Any) -> None:
-        finite = loss is None or math.isfinite(float(loss))
+        number = 0.0 if loss is None else float(loss)
+        finite = math.isfinite(number)
         if self._loss_was_finite and not finite:
             warnings.warn(
-                f"The loss itself is {float(loss)}, after {self.global_step} steps: a smaller loss scale will not help. "
+                f"The loss itself is {number}, after {self.global_step} steps: a smaller loss scale will not help. "
                 "Look at the learning rate, the data, and what runs in low precision.",
                 RuntimeWarning,
                 stacklevel=3,
@@ -208,7 +209,7 @@ class LossScaleOptimizer:
         import numpy as np
 
         groups: dict[str, dict[str, Any]] = {"inner": {}, "loss_scale": {}, "accumulated": {}}
-        rest = {}
+        rest: dict[str, Any] = {}
         for key, array in state.items():
             group, _, name = key.partition("/")
             groups.get(group, rest)[name if group in groups else key] = array
@@ -218,9 +219,8 @@ class LossScaleOptimizer:
                 f"{self!r} goes on from the state of one with such a loss scale: {sorted(fields)}, calls and stalled. "
                 f"Received: {sorted(groups['loss_scale'])} and {sorted(rest)}"
             )
-        scale = dataclasses.replace(
-            self.loss_scale, **{field: kind(groups["loss_scale"][field]) for field, kind in fields.items()}
-        )
+        moving: dict[str, Any] = {field: kind(groups["loss_scale"][field]) for field, kind in fields.items()}
+        scale = dataclasses.replace(self.loss_scale, **moving)
         self.inner.load_state_dict(groups["inner"])
         self.loss_scale = scale
         self._calls, self._stalled = int(rest["calls"]), int(rest["stalled"])

@@ -115,7 +115,8 @@ class PolynomialDecay:
         steps = self.decay_steps
         if self.cycle:
             steps *= max(1, -(-step // steps))
-        return (self.initial - self.end) * (1 - min(step, steps) / steps) ** self.power + self.end
+        left = 1 - min(step, steps) / steps
+        return (self.initial - self.end) * math.pow(left, self.power) + self.end
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

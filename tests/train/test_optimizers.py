@@ -19,13 +19,24 @@ KERAS = json.loads((Path(__file__).parents[1] / "data" / "optimizers" / "keras.j
 NAMES = {"Lamb": "LAMB", "initial_learning_rate": "initial", "end_learning_rate": "end"}
 
 
+def renamed(name: str) -> str:
+    """Return our name of what Keras calls so."""
+    return NAMES.get(name, name)
+
+
+def made(case: dict[str, Any]) -> train.Optimizer:
+    """Return the optimizer of a case."""
+    optimizer: train.Optimizer = getattr(train, renamed(case["optimizer"]))(**case["options"])
+    return optimizer
+
+
 def boxes() -> list[Box]:
     return [Box(f"v{i}", value) for i, value in enumerate(KERAS["start"])]
 
 
 @pytest.mark.parametrize("case", KERAS["cases"], ids=lambda case: f"{case['optimizer']}-{'-'.join(case['options'])}")
 def test_steps_as_keras_does(case: dict[str, Any]) -> None:
-    optimizer: train.Optimizer = getattr(train, NAMES.get(case["optimizer"], case["optimizer"]))(**case["options"])
+    optimizer = made(case)
     variables = boxes()
     for gradients, wanted in zip(KERAS["gradients"], case["variables"], strict=True):
         result = optimizer.apply_gradients([(np.array(g, np.float32), v) for g, v in zip(gradients, variables, strict=True)])
@@ -36,16 +47,13 @@ def test_steps_as_keras_does(case: dict[str, Any]) -> None:
 
 
 def test_every_rule_is_compared() -> None:
-    used = {
-        getattr(train, NAMES.get(case["optimizer"], case["optimizer"]))(**case["options"]).update.rule.name
-        for case in KERAS["cases"]
-    }
+    used = {made(case).update.rule.name for case in KERAS["cases"]}
     assert used == set(UPDATE_RULES)
 
 
 @pytest.mark.parametrize("case", KERAS["schedules"], ids=lambda case: f"{case['schedule']}-{'-'.join(case['options'])}")
 def test_schedules_are_those_of_keras(case: dict[str, Any]) -> None:
-    options = {NAMES.get(key, key): value for key, value in case["options"].items()}
+    options: dict[str, Any] = {renamed(key): value for key, value in case["options"].items()}
     if "warmup_target" in options:
         start, steps = options.pop("initial"), options.pop("warmup_steps")
         options["initial"] = options.pop("warmup_target")
