@@ -91,8 +91,9 @@ def _read(path: str | PathLike[str]) -> dict[str, Any]:
 
     try:
         found = np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False)
-        if isinstance(found, np.ndarray):
-            raise ValueError("it holds one array")
-        return dict(found)
+        arrays = {} if isinstance(found, np.ndarray) else dict(found)
     except (ValueError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
         raise TrainingError(f"{str(path)!r} is no checkpoint: {error}") from None
+    if not arrays:
+        raise TrainingError(f"{str(path)!r} is no checkpoint: it does not hold arrays by name")
+    return arrays
