@@ -6,6 +6,7 @@ from typing import Any
 
 from ..graph.errors import AmpgraphError, KernelError, did_you_mean
 from ..graph.graph import Graph, Node, Value
+from ..graph.schemas.ampgraph import is_op
 from ..graph.types import FunctionRef, Tensor
 from .call import constant_array
 from .frames import Frame, Item, Loop, check_loops, find_frames, items_of
@@ -119,7 +120,7 @@ class Planner:
             node = item
             if node.outputs and node.outputs[0] in registers:  # it is fed
                 continue
-            if node.domain == "ampgraph":
+            if not is_op(node):
                 if node.op_type == "Initializer" and node.outputs[0] in used:
                     keep(node.outputs[0], self.array(node.attributes["value"]))
                 continue

@@ -11,8 +11,8 @@
 
 The names below are looked up at first use, so that ``import ampgraph`` costs next to nothing. The subpackages are
 :mod:`ampgraph.graph` (graphs, their text form and files), :mod:`ampgraph.lists` (which ops may become float16),
-:mod:`ampgraph.rewrite` (the rewrite itself) and :mod:`ampgraph.kernels` (running graphs); :mod:`ampgraph.backend` runs ONNX's
-own tests.
+:mod:`ampgraph.rewrite` (the rewrite itself), :mod:`ampgraph.kernels` (running graphs) and :mod:`ampgraph.train` (optimizers and loss
+scales); :mod:`ampgraph.backend` runs ONNX's own tests.
 """
 
 from importlib import import_module
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ampgraph.graph.errors import ParseError as ParseError
     from ampgraph.graph.errors import PassError as PassError
     from ampgraph.graph.errors import PolicyError as PolicyError
+    from ampgraph.graph.errors import TrainingError as TrainingError
     from ampgraph.graph.errors import VerifyError as VerifyError
     from ampgraph.graph.formats.files import load as load
     from ampgraph.graph.formats.files import save as save
@@ -52,6 +53,11 @@ if TYPE_CHECKING:
     from ampgraph.rewrite import RewriteResult as RewriteResult
     from ampgraph.rewrite import Target as Target
     from ampgraph.rewrite import auto_mixed_precision as auto_mixed_precision
+    from ampgraph.train import DynamicLossScale as DynamicLossScale
+    from ampgraph.train import FixedLossScale as FixedLossScale
+    from ampgraph.train import LossScaleOptimizer as LossScaleOptimizer
+    from ampgraph.train import disable_mixed_precision_graph_rewrite as disable_mixed_precision_graph_rewrite
+    from ampgraph.train import enable_mixed_precision_graph_rewrite as enable_mixed_precision_graph_rewrite
 
 __version__ = "0.1.0"
 
@@ -60,10 +66,13 @@ _NAMES = {
     "AmpgraphError": "ampgraph.graph.errors",
     "CalibrationResult": "ampgraph.calibration.loop",
     "DType": "ampgraph.graph.dtypes",
+    "DynamicLossScale": "ampgraph.train",
+    "FixedLossScale": "ampgraph.train",
     "FormatError": "ampgraph.graph.errors",
     "Graph": "ampgraph.graph.graph",
     "GraphError": "ampgraph.graph.errors",
     "KernelError": "ampgraph.graph.errors",
+    "LossScaleOptimizer": "ampgraph.train",
     "Node": "ampgraph.graph.graph",
     "OpListError": "ampgraph.graph.errors",
     "OpLists": "ampgraph.lists",
@@ -77,6 +86,7 @@ _NAMES = {
     "Shape": "ampgraph.graph.types",
     "Target": "ampgraph.rewrite",
     "Tensor": "ampgraph.graph.types",
+    "TrainingError": "ampgraph.graph.errors",
     "Value": "ampgraph.graph.graph",
     "VerifyError": "ampgraph.graph.errors",
     "auto_mixed_precision": "ampgraph.rewrite",
@@ -84,6 +94,8 @@ _NAMES = {
     "compare": "ampgraph.kernels.compare",
     "compile": "ampgraph.kernels.program",
     "diff": "ampgraph.graph.diff",
+    "disable_mixed_precision_graph_rewrite": "ampgraph.train",
+    "enable_mixed_precision_graph_rewrite": "ampgraph.train",
     "find_dtype": "ampgraph.graph.dtypes",
     "load": "ampgraph.graph.formats.files",
     "measure": "ampgraph.kernels.measure",
