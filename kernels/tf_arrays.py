@@ -6,7 +6,7 @@ from ..graph.errors import KernelError
 from ..graph.types import Shape
 from .call import Call
 from .registry import kernel
-from .room import check_room
+from .room import blank, check_room
 from .shape import ints
 from .tensor_list import Dims, merged
 from .tf_variables import declared
@@ -74,8 +74,7 @@ class TensorArray:
             shape = self.shapes[index] if index < len(self.shapes) and self.shapes[index] is not None else shape
             if shape is None or -1 in shape:
                 raise KernelError(f"{call.node.op_type}: item {index} was not written, and its shape is not known.")
-            check_room(call.xp, shape, max(self.element.itemsize, 1))
-            item = call.xp.full(shape, "" if self.element.kind == "O" else 0, self.element)
+            item = blank(call.xp, shape, self.element)
         if self.forgets:
             self.items[index] = _GONE
         return item

@@ -9,7 +9,7 @@ from ..graph.dtypes import dtype_of_array
 from ..graph.errors import KernelError
 from .call import Call
 from .registry import kernel
-from .room import check_room
+from .room import blank, check_room
 from .shape import ints
 from .tensor_list import Dims, TensorList, merged
 
@@ -63,8 +63,7 @@ def _filled(call: Call, of: TensorList, items: Sequence[Any], shape: Any = None)
             raise KernelError(f"{call.node.op_type}: an item was not set, and the list does not know its shape.")
         if of.element is None:
             raise KernelError(f"{call.node.op_type}: an item, itself a list, was not set.")
-        check_room(call.xp, dims, max(of.element.itemsize, 1))
-        zeros = call.xp.full(dims, "" if of.element.kind == "O" else 0, of.element)
+        zeros = blank(call.xp, dims, of.element)
         items = [zeros if item is None else item for item in items]
     return list(items)
 
@@ -245,7 +244,7 @@ def concat(call: Call, items: TensorList, shape: Any = None, leading: Any = None
                 size = dims[0] if dims and dims[0] >= 0 else sizes[i] if i < len(sizes) else -1
                 if size < 0:
                     raise KernelError(f"{call.node.op_type}: item {i} was not set, and its size is not known.")
-                held[i] = call.xp.zeros((size, *rest), items.element)
+                held[i] = blank(call.xp, (size, *rest), items.element)
     lengths = call.xp.asarray([item.shape[0] for item in held], call.xp.int64)
     return (call.xp.concatenate(held) if held else call.xp.zeros((0, *(rest or ())), items.element)), lengths
 
