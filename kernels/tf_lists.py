@@ -11,7 +11,7 @@ from .call import Call
 from .registry import kernel
 from .room import blank, check_room
 from .shape import ints
-from .tensor_list import Dims, TensorList, merged
+from .tensor_list import Dims, TensorList, known, merged, stacked
 
 
 def _dims(shape: Any) -> Dims:
@@ -70,12 +70,7 @@ def _filled(call: Call, of: TensorList, items: Sequence[Any], shape: Any = None)
 
 def _stacked(call: Call, of: TensorList, items: Sequence[Any], shape: Any) -> Any:
     """Return items joined along a new axis; of none, an array of the shape known."""
-    if items:
-        return call.xp.stack(_filled(call, of, items, shape))
-    dims = merged(call, of.dims, _dims(shape))
-    if dims is None or -1 in dims:
-        raise KernelError(f"{call.node.op_type}: of no items, whose shape is not known, no tensor can be made.")
-    return call.xp.zeros((0, *dims), of.element)
+    return stacked(call, _filled(call, of, items, shape), merged(call, of.dims, _dims(shape)), of.element)
 
 
 #: Bytes that an item takes without its array: places in the old list, the new one and in between.
@@ -225,11 +220,7 @@ def concat(call: Call, items: TensorList, shape: Any = None, leading: Any = None
 
     Items that were not set have the sizes in ``leading``.
     """
-    dims = items.dims
-    if shape is not None:
-        dims = merged(call, dims, _dims(shape))
-    elif call.attr("element_shape").dims is not None:
-        dims = merged(call, dims, tuple(-1 if size is None else size for size in call.attr("element_shape").dims))
+    dims = merged(call, items.dims, known(call.attr("element_shape")) if shape is None else _dims(shape))
     rest: Dims = None if dims is None else dims[1:]
     held = list(items.items)
     for item in held:
