@@ -175,6 +175,8 @@ def cast_array(array: "np.ndarray[Any, Any]", dtype: DType) -> "np.ndarray[Any, 
         return round_to_half(array)
     if dtype is float32 and source.char == "e" and source.isnative and array.size > 256:
         return halves().take(array.view(np.uint16), mode="clip")  # NumPy takes longer, and much longer for small numbers
+    if wanted == np.uint32 and source.kind == "f":
+        array = array.astype(np.int64)  # what becomes of negative numbers does not depend on where they stand
     is_low = dtype.kind == "float" and dtype.bits < 32
     if is_low and (source.kind in "iu" or source == np.float64):
         array = round_to_odd(array)

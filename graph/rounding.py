@@ -162,15 +162,17 @@ def round_on_grid(array: "np.ndarray[Any, Any]", out: "np.ndarray[Any, Any] | No
             bits, rounded, power = x.view(np.uint32), r.view(np.uint32), t.view(np.float32)
             np.bitwise_and(bits, k.top, s)  # a sum of zero has lost its sign
             np.bitwise_and(bits, k.infinity[0], t)
-            too_large = np.abs(x) >= 65520 if t[t.argmax()] >= k.overflows else None
+            is_large = t[t.argmax()] >= k.overflows
+            if is_large:
+                np.minimum(t, k.too_large[: t.size], out=t)
             np.maximum(t, k.least_normal[: t.size], out=t)
             np.add(t, k.middle, t)
             np.add(x, power, r)
             np.subtract(r, power, r)
             np.bitwise_or(rounded, s, rounded)
-            if too_large is not None:
-                s |= k.infinity[0]
-                np.copyto(rounded, s, where=too_large)
+            if is_large:
+                r *= np.float32(2.0**112)  # from 2**16 on, infinite
+                r *= np.float32(2.0**-112)
     return result.reshape(array.shape)
 
 
@@ -232,6 +234,10 @@ def round_to_odd(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
     """
     import numpy as np
 
+    flat = array.reshape(-1)
+    block = _BLOCK // 8
+    if flat.size > block:
+        return np.concatenate([round_to_odd(flat[i : i + block]) for i in range(0, flat.size, block)]).reshape(array.shape)
     if array.dtype.kind in "iu" and array.dtype.itemsize == 8:
         low = array & array.dtype.type(0x3FF)  # the rest is exact in float64, and of this only counts whether it is zero
         large = (array >= 1 << 53) if array.dtype.kind == "u" else (array >= 1 << 53) | (array <= -(1 << 53))

@@ -118,7 +118,7 @@ def compare(
     results_a = program_a(feeds, on_value=first.record)
     second = _Second(first, tolerance)
     second.constants(b)
-    results_b = program_b(_converted(feeds, b), on_value=second.record)
+    results_b = program_b(converted_feeds(feeds, b), on_value=second.record)
     outputs = []
     for name, value in zip(program_b.output_names, b.outputs, strict=True):
         if value in second.matched or not hasattr(results_a.get(name), "dtype"):
@@ -130,7 +130,7 @@ def compare(
     return Comparison(tuple(second.rows), tuple(outputs), left, second.unmatched, tolerance)
 
 
-def _converted(feeds: Mapping[str, Any], graph: Graph) -> dict[str, Any]:
+def converted_feeds(feeds: Mapping[str, Any], graph: Graph) -> dict[str, Any]:
     """Return those feeds that a graph takes, in the dtypes in which it takes them."""
     import numpy as np
 

@@ -184,7 +184,7 @@ class Planner:
             return array
         if hasattr(array.flags, "aligned") and not array.flags.aligned:
             array = array.copy()  # as files have it; NumPy would copy it in every product
-        return read_only(self.xp.asarray(array) if array.dtype.kind in "biufc" else array)
+        return read_only(self.xp.asarray(array) if array.dtype.kind in "biufc" else array[...])  # of a scalar, an array too
 
     def _widen_constant(self, plan: Plan, number: int, constants: set[int], widths: dict[int, int]) -> int:
         """Return the register of a constant in the dtype that kernels compute in: converted here, once, for all of them."""

@@ -72,6 +72,10 @@ def _lstm(
         def step(gates: Any, states: tuple[Any, ...]) -> tuple[Any, ...]:
             hidden, cell = states
             gates = gates + r[d](hidden)
+            if p is None and not coupled and not clip:
+                three = f(xp, gates[:, : 3 * size])
+                cell = three[:, 2 * size :] * cell + three[:, :size] * g(xp, gates[:, 3 * size :])
+                return three[:, size : 2 * size] * out(xp, cell), cell
             gi, go, gf, gc = (gates[:, k * size : (k + 1) * size] for k in range(4))
             i = f(xp, _clip(xp, gi if pi is None else gi + pi * cell, clip))
             forget = 1 - i if coupled else f(xp, _clip(xp, gf if pf is None else gf + pf * cell, clip))
@@ -105,8 +109,16 @@ def gru(call: "Call", x: Any, w: Any, r: Any, b: Any = None, lens: Any = None, h
             product = hidden @ (rt if reset_last else rt[:, : 2 * size])
             zr = f(xp, _clip(xp, gates[:, : 2 * size] + product[:, : 2 * size], clip))
             z, reset = zr[:, :size], zr[:, size:]
-            part = reset * (product[:, 2 * size :] + late) if reset_last else (reset * hidden) @ rt[:, 2 * size :] + late
-            return (z * hidden + (1 - z) * g(xp, _clip(xp, gates[:, 2 * size :] + part, clip)),)
+            part = product[:, 2 * size :] if reset_last else (reset * hidden) @ rt[:, 2 * size :]
+            part += late
+            if reset_last:
+                part *= reset
+            part += gates[:, 2 * size :]
+            new = g(xp, _clip(xp, part, clip))
+            mixed = hidden - new
+            mixed *= z
+            mixed += new
+            return (mixed,)
 
         return (lambda rows: rows @ wt + bias), step
 

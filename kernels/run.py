@@ -81,7 +81,7 @@ class Run:
             for register, result in zip(step.results, results, strict=False):
                 if register >= 0:
                     env[register] = result
-            operands = results = operand = None  # type: ignore[assignment]  # nothing outlives its last use
+            operands = results = operand = result = None  # type: ignore[assignment]  # nothing outlives its last use
         return [env[register] for register in plan.outputs]
 
     def _cluster(self, step: "Step", cluster: "Cluster", env: list[Any]) -> None:
@@ -91,7 +91,7 @@ class Run:
             env[register] = None
         results = None
         if self.on_value is None and any(pays(value) for value in values):
-            with suppress(*_ERRORS):  # the member that fails says so below
+            with suppress(AmpgraphError, *_ERRORS):  # the member that fails says so below
                 results = run_blocks(self, cluster, values)
         if results is None:
             results = self._members(cluster, values)

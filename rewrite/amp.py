@@ -5,6 +5,7 @@ The order of things: verify, copy, build the type graph, paint it, apply the pai
 """
 
 import dataclasses
+from collections.abc import Collection
 from typing import Any
 
 from ..graph.collector import paused_collector
@@ -82,9 +83,15 @@ def auto_mixed_precision(graph: Graph, policy: Policy | None = None, **settings:
     return result
 
 
-def convert(graph: Graph, policy: Policy) -> RewriteResult:
-    """Do what :func:`auto_mixed_precision` does, without verifying before and after."""
-    scope = Scope(policy, onnx=bool(graph.opsets))
+def convert(graph: Graph, policy: Policy, only: Collection[str] | None = None) -> RewriteResult:
+    """Do what :func:`auto_mixed_precision` does, without verifying before and after.
+
+    Args:
+        graph: The graph.
+        policy: What to rewrite for.
+        only: Rewrite no other nodes than these, named by their first results, to see what they do to the outputs.
+    """
+    scope = Scope(policy, onnx=bool(graph.opsets), only=only)
     report = RewriteReport(policy, scope.lists)
     if policy.obstacle:
         report.notes.append(f"nothing was rewritten. {policy.obstacle}")
@@ -94,10 +101,9 @@ def convert(graph: Graph, policy: Policy) -> RewriteResult:
         copy = graph.copy()
         if copy.opsets:
             report.bodies = [convert_model(copy, scope, report.notes)]
-            report.notes += scope.unused(graph.all_graphs())
         else:
             report.bodies = convert_graph(copy, scope, report.notes)
-            report.notes += scope.unused([graph, *graph.functions.values()])
+        report.notes += scope.unused(graph)
     report.notes = list(dict.fromkeys(report.notes))
     return RewriteResult(copy if report.modified else graph, report.modified, report)
 

@@ -86,13 +86,14 @@ def _ways(typegraph: TypeGraph, fixed: set[int]) -> Iterator[tuple[int, int]]:
     """Yield pairs of vertices that a value passes between; take down those that a border holds fast."""
     ends = {end: typegraph.result_vertex(i) for i, end in enumerate(typegraph.results)}
     functions = typegraph.parts[0].functions
+    with_bodies = {node for part in typegraph.parts for node, _, _ in part.bodies()}
     owners: list[int] = []
     for i, node in enumerate(typegraph.nodes):
         if is_call(node, functions):
             yield from _call_ways(typegraph, i, functions[f"{node.domain}:{node.op_type}"], ends, fixed)
         elif does_nothing(node):
             yield typegraph.operand(i, 0), typegraph.vertex(node.outputs[0])
-        elif node.attributes and any(isinstance(body, Graph) for body in _bodies(node)):
+        elif node in with_bodies:
             owners.append(i)
     for i in typegraph.with_op(*_TOGETHER, *(f"com.microsoft:{op}" for op in _TOGETHER)):
         one, other = _TOGETHER[typegraph.nodes[i].op_type]

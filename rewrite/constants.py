@@ -21,6 +21,7 @@ _HOLDERS = {
     ("", "ConstantOfShape"): ("value",),
     ("tf", "Const"): ("value",),
 }
+_HOLDING = frozenset(op for _, op in _HOLDERS)
 
 
 def is_constant(node: Node) -> bool:
@@ -30,6 +31,8 @@ def is_constant(node: Node) -> bool:
 
 def tensor_of(node: Node) -> Tensor | None:
     """Return the tensor that a node holds, or None. Of ``ConstantOfShape`` it is the one element all others equal."""
+    if node.op_type not in _HOLDING:
+        return None
     for name in _HOLDERS.get((node.domain, node.op_type), ()):
         found = node.attributes.get(name)
         if isinstance(found, Tensor):

@@ -28,12 +28,15 @@ KINDS = {
     "long-reduction": "a sum or mean over very many elements",
     "logarithm": "what goes into a logarithm: small values matter there as much as large ones",
     "phase": "what goes into a sine or cosine: a large phase has no fraction left in low precision",
+    "position": "where an op samples: between two numbers of low precision lie many elements of a large picture",
     "integer": "a float that ends as an integer, an index, a size or a decision: a rounded one is another one",
     "equality": "floats that are compared for equality",
     "count": "a division by a count, which may be larger than the low dtype can hold",
     "pass-through": "an input or constant that is also a result, unchanged but for its order",
     "quantized": "an op between dequantized operands: runtimes compute it in integers",
     "mask": "an additive mask that comes in as an input and may be as low as the lowest float32",
+    "measured-range": "calibration measured a value near or over the largest number of the low dtype, or one that vanishes there",
+    "measured-error": "calibration found that a result misses its bound if it is low",
     "kernel": "the target has no kernel for it",
 }
 
@@ -89,12 +92,14 @@ class Found:
         bounded: Vertices whose values fit whatever the operands were.
         clamps: Nodes that hold a constant which only masks scores before a softmax.
         affines: What is normalized, and the scale and the offset behind that; see :mod:`~ampgraph.rewrite.affines`.
+        measured: Vertices that calibration holds -> the name of the value that it measured.
     """
 
     hazards: dict[int, Hazard] = dataclasses.field(default_factory=dict)
     bounded: set[int] = dataclasses.field(default_factory=set)
     clamps: dict[Node, Clamp] = dataclasses.field(default_factory=dict)
     affines: list[tuple[int, list[int]]] = dataclasses.field(default_factory=list)
+    measured: dict[int, str] = dataclasses.field(default_factory=dict)
 
     def hold(self, view: View, vertices: Iterable[int], code: str, why: str, *, spreads: bool = False) -> None:
         """Take down that vertices stay float32; ``spreads`` also to gray ops downstream of them."""
@@ -105,7 +110,7 @@ class Found:
 
 
 def find_hazards(typegraph: TypeGraph, policy: "Policy", lists: OpLists, named: Collection[int] = ()) -> Found:
-    """Apply all rules and color what they hold, unless the policy does not look for hazards.
+    """Apply all rules and color what they hold; without those that look for hazards where the policy does not look.
 
     Only graphs with an op on the AllowList are looked at: nothing changes in the others. No rule speaks of an op that an edit
     of the lists names, or of a node that an override names: who names it knows better.
@@ -117,24 +122,28 @@ def find_hazards(typegraph: TypeGraph, policy: "Policy", lists: OpLists, named: 
         named: Numbers of the nodes that an override gives a color.
     """
     from .hazards_constants import CONSTANT_RULES
+    from .hazards_measured import hold_measured
     from .hazards_norms import NORM_RULES
     from .hazards_paths import PATH_RULES
 
     found = Found()
-    if not policy.hazards or not (typegraph.color == ALLOW).any():
+    if not (policy.hazards or policy.ranges or policy.kept) or not (typegraph.color == ALLOW).any():
         return found
     view = View(typegraph, policy.low)
-    if not view.is_tf:
-        _find_missing_kernels(view, found, policy, lists)
-    found.bounded.update(view.graph.vertex(view.nodes[i].outputs[0]) for i in view.with_op(*BOUNDED))
-    for rule in (*NORM_RULES, *PATH_RULES, *CONSTANT_RULES):
-        rule(view, found)
+    if policy.hazards:
+        if not view.is_tf:
+            _find_missing_kernels(view, found, policy, lists)
+        found.bounded.update(view.graph.vertex(view.nodes[i].outputs[0]) for i in view.with_op(*BOUNDED))
+        for rule in (*NORM_RULES, *PATH_RULES, *CONSTANT_RULES):
+            rule(view, found)
+    hold_measured(view, found, policy)
     edited = {edit.op for edit in lists.edits}
     if named or edited:
         for vertex in list(found.hazards):
             number = view.node_of(vertex)
             if number in named or (number >= 0 and op_name(view.nodes[number]) in edited):
                 del found.hazards[vertex]
+                found.measured.pop(vertex, None)
     if view.is_tf:
         found.hazards = {vertex: hazard for vertex, hazard in found.hazards.items() if _holds(view, vertex, hazard)}
     typegraph.color[list(found.hazards)] = [CODES[hazard.color] for hazard in found.hazards.values()]

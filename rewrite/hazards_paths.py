@@ -1,4 +1,6 @@
-"""Hazards of where a value goes: into a logarithm, a phase, an integer, a comparison, straight through, into a quantized op."""
+"""Hazards of where a value goes: into a logarithm, a phase, a position, an integer, a comparison, straight through, into a
+quantized op.
+"""
 
 from collections.abc import Iterable
 
@@ -109,6 +111,15 @@ def find_phases(view: View, found: Found) -> None:
         vertex = view.graph.vertex(view.nodes[i].outputs[0])
         way = _upstream(view, found, [vertex], "phase", shallow=True)
         found.hold(view, way, "phase", f"it leads to {view.ops[i]} {view.nodes[i].label!r}")
+
+
+def find_positions(view: View, found: Found) -> None:
+    """Where an op samples: back to where the positions come from, and on to the positions that these are added to."""
+    for i in view.with_op("GridSample"):
+        vertex = view.graph.operand(i, 1)
+        way = [vertex, *_upstream(view, found, [vertex], "position", shallow=True)]
+        way += view.walk(way, lambda v: not view.is_fixed(v) and (view.op(v) in ("Add", "Sub") or view.op(v) in _MOVES), up=False)
+        found.hold(view, way, "position", f"it leads to where {view.ops[i]} {view.nodes[i].label!r} samples")
 
 
 def find_integers(view: View, found: Found) -> None:
@@ -240,6 +251,7 @@ PATH_RULES = (
     find_quantized,
     find_logarithms,
     find_phases,
+    find_positions,
     find_integers,
     find_equalities,
     find_counts,

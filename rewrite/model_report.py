@@ -66,19 +66,19 @@ def hazard_lines(report: "RewriteReport") -> Iterator[str]:
 
 def hazard_facts(report: "RewriteReport") -> list[dict[str, str]]:
     """Return the hazards as plain JSON data."""
-    return [{"code": hazard.code, "node": report.bodies[0].label(node), "why": hazard.why} for node, hazard in hazards(report)]
+    return [{"code": hazard.code, "node": body.label(node), "why": hazard.why} for body, node, hazard in hazards(report)]
 
 
-def hazards(report: "RewriteReport") -> list[tuple[Node, Hazard]]:
-    """Return the nodes that something besides the op lists keeps in float32, and what; each once per kind."""
-    found: dict[tuple[Node, str], tuple[Node, Hazard]] = {}
+def hazards(report: "RewriteReport") -> "list[tuple[BodyReport, Node, Hazard]]":
+    """Return the nodes that something besides the op lists keeps in float32, where, and what; each once per kind."""
+    found: dict[tuple[Node, str], tuple[BodyReport, Node, Hazard]] = {}
     for body in report.bodies:
         if body.painting is not None:
             graph = body.painting.typegraph
             for vertex, hazard in body.painting.facts.hazards.items():
                 if graph.owner[vertex] < len(graph.nodes) and graph.is_float[vertex] and not body.painting.allow[vertex]:
                     node = graph.nodes[graph.owner[vertex]]
-                    found.setdefault((node, hazard.code), (node, hazard))
+                    found.setdefault((node, hazard.code), (body, node, hazard))
     return list(found.values())
 
 
@@ -110,6 +110,6 @@ def _name(report: "RewriteReport", node: Node) -> str:
 def _by_code(report: "RewriteReport") -> dict[str, list[tuple[Node, Hazard]]]:
     """Group the hazards by kind, the most frequent first."""
     found: dict[str, list[tuple[Node, Hazard]]] = {}
-    for node, hazard in hazards(report):
+    for _, node, hazard in hazards(report):
         found.setdefault(hazard.code, []).append((node, hazard))
     return dict(sorted(found.items(), key=lambda item: -len(item[1])))

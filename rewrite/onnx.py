@@ -6,7 +6,8 @@ front, values pass between graphs (:mod:`~ampgraph.rewrite.borders`), and hazard
 
 import contextlib
 import dataclasses
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping, Sequence
 
 from ..graph.dtypes import DType
 from ..graph.errors import GraphError
@@ -22,6 +23,7 @@ from .constants import is_constant, tensor_of
 from .fold import fold_large_constants
 from .hazards import Hazard, find_hazards
 from .islands import drop_islands
+from .only import first_result, keep_only
 from .opset import raise_as_needed
 from .paint import paint
 from .painting import Facts, Painting
@@ -56,7 +58,9 @@ def convert_model(model: Graph, scope: Scope, notes: list[str]) -> BodyReport:
             reasons.setdefault(node, "the policy preserves it by name")
     report.frozen = lambda node: reasons.get(node, "")
     overrides = {nodes[i]: color for i, color in colors.items()}
-    report.painting = decide(model, scope.policy, scope.lists, overrides, reasons)
+    report.names = {node: first_result(node) for node in nodes}
+    only = () if scope.only is None else (functools.partial(keep_only, names=report.names, wanted=scope.only),)
+    report.painting = decide(parts, scope.policy, scope.lists, overrides, reasons, only)
     report.labels = {node: node.label for node in nodes if not node.name}
     report.applied = carry_out(report.painting, scope.low)
     if raised and (report.modified or model.opsets == given):  # a model in which nothing else changes is not raised
@@ -69,17 +73,25 @@ def convert_model(model: Graph, scope: Scope, notes: list[str]) -> BodyReport:
     return report
 
 
-def decide(model: Graph, policy: Policy, lists: OpLists, overrides: Mapping[Node, int], kept: Mapping[Node, str]) -> Painting:
+def decide(
+    parts: Sequence[Graph],
+    policy: Policy,
+    lists: OpLists,
+    overrides: Mapping[Node, int],
+    kept: Mapping[Node, str],
+    only: Sequence[Callable[[Painting], None]] = (),
+) -> Painting:
     """Decide about every type of a model.
 
     Args:
-        model: Its main graph.
+        parts: Its :func:`live_graphs`.
         policy: What is asked for.
         lists: The op lists.
         overrides: List colors of single nodes.
         kept: Nodes that must not change, and why.
+        only: A last step that takes decisions back.
     """
-    parts = live_graphs(model)
+    model = parts[0]
     nodes = [node for part in parts for node in part.all_nodes()]
     colors = {op: CODES[lists.list_of(op)] for op in {op_name(node) for node in nodes}} | {"Cast": UNLISTED}
     special: dict[int, int] = {}
@@ -98,14 +110,21 @@ def decide(model: Graph, policy: Policy, lists: OpLists, overrides: Mapping[Node
     ties = find_ties(typegraph)
     found = find_hazards(typegraph, policy, lists, {i for i, node in enumerate(nodes) if node in overrides})
     tables, weights = find_tables(typegraph)
+    tables, weights = ([vertex for vertex in vertices if vertex not in found.measured] for vertices in (tables, weights))
     typegraph.color[weights] = CLEAR
     for vertex in weights:
         found.hazards.pop(vertex, None)
     ties = [dataclasses.replace(tie, fixed=_held(tie, found.hazards)) for tie in ties]
     facts = Facts(
-        ties=ties, hazards=found.hazards, bounded=found.bounded, tables=tables, clamps=found.clamps, affines=found.affines
+        ties=ties,
+        hazards=found.hazards,
+        bounded=found.bounded,
+        tables=tables,
+        clamps=found.clamps,
+        affines=found.affines,
+        measured=found.measured,
     )
-    refine = (drop_islands, free_tails, match_affines)
+    refine = (drop_islands, free_tails, match_affines, *only)
     return paint(typegraph, (), force_all=lists.force_all, exact=False, facts=facts, refine=refine)
 
 

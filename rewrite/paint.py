@@ -131,7 +131,7 @@ def paint_nearly_all(painting: Painting, *, exact: bool) -> None:
         if not exact and (node.op_type == "Cast" or any("func" in spec.kind for spec in schema.attributes.values())):
             continue
         if not any(formal.is_ref for formal in schema.inputs + schema.outputs):
-            painting.paint((vertex for vertex in graph.vertices_of(i) if may[vertex]), Reason.FORCED)
+            painting.paint((v for v in graph.vertices_of(i) if may[v] and v not in painting.facts.measured), Reason.FORCED)
 
 
 def forbid_downstream_of_deny(painting: Painting) -> None:

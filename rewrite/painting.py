@@ -69,6 +69,7 @@ class Facts:
         clamps: Constants that only mask scores before a softmax, and how they are made to fit.
         affines: Vertices of what is normalized, and of the scale and the offset behind that, which are hazards only if the
             former is float32.
+        measured: Vertices that calibration holds -> the name of the value that it measured.
     """
 
     ties: Sequence[Tie] = ()
@@ -77,6 +78,7 @@ class Facts:
     tables: Sequence[int] = ()
     clamps: Mapping[Node, Clamp] = dataclasses.field(default_factory=dict)
     affines: Sequence[tuple[int, Sequence[int]]] = ()
+    measured: Mapping[int, str] = dataclasses.field(default_factory=dict)
 
 
 NO_FACTS = Facts()

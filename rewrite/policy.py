@@ -6,6 +6,7 @@ import os
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
+from math import isfinite
 from typing import Any
 
 from ..graph.dtypes import LOW_PRECISION, DType, find_dtype
@@ -17,6 +18,8 @@ PRESETS = ("safe", "tensorrt", "onnxruntime", "grappler", "torch-autocast")
 
 _GRAPPLER_MODES = {("gpu", "float16"): "cuda_fp16", ("cpu", "bfloat16"): "onednn_bf16", ("cpu", "float16"): "cpu_fp16"}
 _TUPLES = ("ops", "nodes", "preserve")
+#: Fields that calibration fills, and what an item of each is.
+_ROWS = {"ranges": (str, float, float), "kept": (str, str)}
 _BOOLEANS = ("ignore_performance", "simulate_gpu", "emulate_fp16")
 _ITEM = re.compile(r'\s*([^=,"]*)=\s*("(?:[^"\\]|\\.)*"|[^,"]*)\s*(,|\Z)')
 
@@ -84,6 +87,9 @@ class Policy:
         ignore_performance: Rewrite for GPUs without tensor cores too.
         simulate_gpu: Suppose a GPU where the target has none.
         emulate_fp16: Matters only for preset ``grappler`` on a CPU with float16: keep float32 kernels and round by casts.
+        ranges: What was measured of values by name: ``(name, smallest, largest)``, the least and the largest magnitude that is
+            neither 0 nor infinite. Where the low dtype has no such numbers the value stays float32.
+        kept: Values whose nodes stay float32, by name, each with the reason: ``(name, why)``.
 
     Raises:
         PolicyError: If a field has a value that makes no sense, or fields contradict each other.
@@ -108,6 +114,8 @@ class Policy:
     ignore_performance: bool = False
     simulate_gpu: bool = False
     emulate_fp16: bool = True
+    ranges: tuple[tuple[str, float, float], ...] = ()
+    kept: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("preset", "dtype", "level"):
@@ -143,6 +151,7 @@ class Policy:
             "ops": tuple(str(Edit.parse(text)) for text in self.ops),
             "nodes": tuple(str(_node_override(text)) for text in self.nodes),
             "preserve": tuple(self.preserve),
+            **{name: _rows(name, getattr(self, name)) for name in _ROWS},
         }
         for name, value in normal.items():
             object.__setattr__(self, name, value)
@@ -252,6 +261,8 @@ class Policy:
             value = getattr(self, field.name)
             if field.name == "keep_io" and isinstance(value, tuple):
                 parts += [f"keep_io={json.dumps(item)}" for item in value]
+            elif field.name in _ROWS:
+                parts += [f"{field.name}={json.dumps(json.dumps(row, ensure_ascii=False))}" for row in value]
             elif field.name in _TUPLES:
                 parts += [f"{field.name}={_quoted(item)}" for item in value]
             elif field.name in ("preset", "dtype", "target") or value != field.default:
@@ -285,6 +296,8 @@ class Policy:
             _check_names([name], text)
             if name in _TUPLES or (name == "keep_io" and quoted and isinstance(fields.get(name, ()), tuple)):
                 fields[name] = (*fields.get(name, ()), value)
+            elif name in _ROWS:
+                fields[name] = (*fields.get(name, ()), _row(name, value))
             elif name in fields:
                 raise PolicyError(f"Field {name!r} stands twice in a policy. Received: {text!r}")
             elif name in (*_BOOLEANS, "keep_io"):
@@ -295,10 +308,15 @@ class Policy:
         return cls(**fields)
 
     def to_toml(self) -> str:
-        """Return the policy as TOML, one line per field."""
+        """Return the policy as TOML: a line for each field, and for each measured range and kept value; those only if any."""
         lines = []
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
+            if field.name in _ROWS:
+                if value:
+                    rows = "".join(f"  {json.dumps(row, ensure_ascii=False)},\n" for row in value)
+                    lines.append(f"{field.name} = [\n{rows}]\n".replace("\x7f", "\\u007f"))
+                continue
             value = list(value) if isinstance(value, tuple) else value if isinstance(value, bool) else str(value)
             lines.append(f"{field.name} = {json.dumps(value, ensure_ascii=False)}\n".replace("\x7f", "\\u007f"))
         return "".join(lines)
@@ -324,6 +342,10 @@ class Policy:
             if not isinstance(fields.get(name, []), list):
                 raise PolicyError(f"Field {name!r} of a policy is a list of strings. Received: {fields[name]!r}")
         return cls(**fields)
+
+    def without_measurements(self) -> "Policy":
+        """Return the policy without what calibration adds: :attr:`ranges` and :attr:`kept`."""
+        return dataclasses.replace(self, ranges=(), kept=())
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ, **fields: Any) -> "Policy":
@@ -359,6 +381,30 @@ def _kept_names(value: object) -> bool | tuple[str, ...]:
             f'keep_io="name",keep_io="other"). Received: {value!r}'
         )
     return tuple(dict.fromkeys(value)) or False
+
+
+def _rows(name: str, value: Any) -> tuple[tuple[Any, ...], ...]:
+    """Return the normal form of a field of :data:`_ROWS`."""
+    kinds = _ROWS[name]
+    if isinstance(value, list | tuple):
+        rows = [tuple(row) if isinstance(row, list | tuple) else () for row in value]
+        if all(len(row) == len(kinds) and all(map(_is_of, row, kinds)) for row in rows):
+            return tuple(tuple(kind(item) for item, kind in zip(row, kinds, strict=True)) for row in rows)
+    what = "(name, smallest, largest)" if name == "ranges" else "(name, why)"
+    raise PolicyError(f"Field {name!r} of a policy is a list of {what}. Received: {value!r:.200}")
+
+
+def _is_of(item: object, kind: type) -> bool:
+    if kind is str:
+        return isinstance(item, str)
+    return isinstance(item, int | float) and not isinstance(item, bool) and isfinite(item) and item >= 0
+
+
+def _row(name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise PolicyError(f"An item of field {name!r} of a policy is written as JSON. Received: {text!r}") from None
 
 
 def _check_names(names: Iterable[str], received: str) -> None:

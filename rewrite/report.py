@@ -9,6 +9,7 @@ from ..graph.dtypes import DType, float32
 from ..graph.errors import GraphError, did_you_mean
 from ..graph.graph import Graph, Node, Value
 from ..graph.schemas.ampgraph import is_op
+from ..graph.wording import plural
 from ..graph.wording import size as byte_size
 from ..lists import OpLists
 from . import model_report
@@ -33,6 +34,7 @@ class BodyReport:
         dropped_controls: Number of control inputs dropped because a data input says the same.
         frozen: Why a node may not be changed, or an empty string.
         skipped: Why the pass did not look at this body, or an empty string.
+        names: What every node's first result was called before.
         labels: What nodes without a name were called before: by their first result, which may have another name now.
     """
 
@@ -44,6 +46,7 @@ class BodyReport:
     dropped_controls: int = 0
     frozen: Callable[[Node], str] = lambda node: ""
     skipped: str = ""
+    names: dict[Node, str] = dataclasses.field(default_factory=dict)
     labels: dict[Node, str] = dataclasses.field(default_factory=dict)
 
     def label(self, node: Node) -> str:
@@ -203,7 +206,9 @@ class RewriteReport:
         return "\n".join([*self._summary(), *self._table(most), *(f"note: {note}" for note in self.notes), *self._skipped()])
 
     def _summary(self) -> Iterator[str]:
-        yield f"policy    {self.policy}"
+        measured = len(self.policy.ranges) + len(self.policy.kept)
+        more = f", and {plural(measured, 'measured value')}" if measured else ""
+        yield f"policy    {self.policy.without_measurements()}{more}"
         if self.is_onnx:
             yield from model_report.lines(self)
             return

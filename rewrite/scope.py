@@ -1,7 +1,7 @@
 """A policy, worked out for one rewrite."""
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 from ..graph.dtypes import DType
 from ..graph.errors import PolicyError, did_you_mean
@@ -16,10 +16,17 @@ _FEEDS = ("Placeholder", "PlaceholderV2", "Input")
 
 
 class Scope:
-    """The policy, worked out for one rewrite."""
+    """The policy, worked out for one rewrite.
 
-    def __init__(self, policy: Policy, *, onnx: bool = False) -> None:
+    Args:
+        policy: What is asked for.
+        onnx: Whether an ONNX model is rewritten.
+        only: Names of the nodes that may become low at all, see :func:`~ampgraph.rewrite.only.keep_only`; None = all.
+    """
+
+    def __init__(self, policy: Policy, *, onnx: bool = False, only: Collection[str] | None = None) -> None:
         self.policy = policy
+        self.only = only
         self.exact = policy.preset == "grappler"
         self.low: DType = policy.low
         self.device_type = policy.device_type.upper()
@@ -88,13 +95,24 @@ class Scope:
                     reasons[node] = f"the policy's override {str(rule)!r} keeps its types"
         return colors
 
-    def unused(self, bodies: Sequence[Graph]) -> list[str]:
-        """Return a note for every edit, override and preserved name that matches nothing in the graphs as they were.
+    def unused(self, graph: Graph) -> list[str]:
+        """Return a note for every edit, override and preserved name that matches nothing in a graph as it was, and inside.
 
         Raises:
             PolicyError: If a name in ``keep_io`` matches nothing: all inputs and outputs would lose their dtypes.
         """
         notes = [f"override {str(rule)!r} matches no node of this graph" for rule in self.overrides.unused()]
+        measured = [*(name for name, _, _ in self.policy.ranges), *(name for name, _ in self.policy.kept)]
+        if not (self.lists.edits or self.policy.preserve or isinstance(self.policy.keep_io, tuple) or measured):
+            return notes
+        bodies = graph.all_graphs()
+        if measured:
+            values = {value.name for body in bodies for node in body.all_nodes() for value in node.outputs}
+            strangers = [name for name in measured if name not in values]
+            if strangers:
+                notes.append(
+                    f"{len(strangers)} of {len(measured)} measured values are not in this graph, such as {strangers[0]!r}"
+                )
         if self.lists.edits:
             ops = {op_name(node) for body in bodies for node in body.nodes}
             vocabulary = op_names() if bodies[0].opsets else tuple(op_types())

@@ -4,6 +4,7 @@ Nothing is decided across a call, and function bodies keep their signatures.
 """
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 
 from ..graph.dtypes import DType, float32
@@ -16,12 +17,15 @@ from .casts import apply
 from .cleanup import drop_needless_casts
 from .clusters import ListBodies, find_list_clusters
 from .emulate import emulate
-from .hazards import find_hazards
+from .hazards import Found, find_hazards
+from .hazards_measured import hold_measured
+from .only import first_result, keep_only
 from .paint import paint
 from .painting import Facts, Painting
 from .report import BodyReport
 from .scope import Scope
-from .typegraph import CLEAR, UNLISTED, TypeGraph
+from .typegraph import CLEAR, DENY, UNLISTED, TypeGraph
+from .view import View
 
 #: Ops whose statistics share the type of the data, and the versions that keep them apart.
 _UPGRADES = {"FusedBatchNorm": "FusedBatchNormV2", "FusedBatchNormGrad": "FusedBatchNormGradV2"}
@@ -62,8 +66,17 @@ def _convert_body(name: str, body: Graph, scope: Scope, bodies: ListBodies, note
             overrides.setdefault(i, color)
     results = {(body, i): False for i in range(len(body.outputs))} if body.is_function else {}
     typegraph = TypeGraph([body], scope.low, scope.device_type, scope.color_of, frozen, overrides, results)
-    hazards = {} if scope.lists.force_all else find_hazards(typegraph, scope.policy, scope.lists, named).hazards
+    found = Found()
+    if scope.lists.force_all:
+        hold_measured(View(typegraph, scope.low), found, scope.policy)
+        typegraph.color[list(found.measured)] = UNLISTED
+    else:
+        found = find_hazards(typegraph, scope.policy, scope.lists, named)
     clusters = find_list_clusters(typegraph, bodies if scope.exact else None)
+    held = [vertex for cluster in clusters for vertex in cluster.members if vertex in found.measured]
+    typegraph.color[held] = DENY  # a list has one dtype, whatever its other users want
+    report.names = {node: first_result(node) for node in typegraph.nodes}
+    only = () if scope.only is None else (functools.partial(keep_only, names=report.names, wanted=scope.only),)
     kept = scope.returned(body)
     report.painting = painting = paint(
         typegraph,
@@ -72,7 +85,8 @@ def _convert_body(name: str, body: Graph, scope: Scope, bodies: ListBodies, note
         force_all=scope.lists.force_all,
         exact=scope.exact,
         lists_may_differ=scope.policy.emulates,
-        facts=Facts(hazards=hazards),
+        facts=Facts(hazards=found.hazards, measured=found.measured),
+        refine=only,
     )
     for i, old in upgrades.items():
         if scope.exact or any(painting.allow[vertex] for vertex in typegraph.vertices_of(i)):

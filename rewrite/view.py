@@ -21,6 +21,7 @@ _SAME = {
     "com.microsoft:FusedConv": "Conv",
     "com.microsoft:NhwcConv": "Conv",
     "com.microsoft:FusedGemm": "Gemm",
+    "com.microsoft:GridSample": "GridSample",
 }
 
 #: Ops that multiply by weights and add up.
@@ -58,7 +59,7 @@ class Stats:
         with np.errstate(invalid="ignore"):
             for start in range(0, flat.size, _BLOCK):
                 sizes = np.abs(flat[start : start + _BLOCK])
-                largest, smallest = np.maximum.reduce(sizes), np.minimum.reduce(sizes)
+                largest, smallest = sizes[sizes.argmax()], sizes[sizes.argmin()]  # half the time of max() and min()
                 if not (smallest and largest < np.inf):  # among them are zeros, or numbers that are none
                     sizes = sizes[(sizes > 0) & (sizes < np.inf)]
                     largest, smallest = sizes.max(initial=0), sizes.min(initial=np.inf)

@@ -16,7 +16,7 @@ FLOAT, INT, STRING, TENSOR, GRAPH, FLOATS, INTS, STRINGS, TENSORS, GRAPHS, SPARS
 _FIELD = ["", "f", "i", "s", "t", "g", "floats", "ints", "strings", "tensors", "graphs"]
 _FIELD += ["sparse_tensor", "sparse_tensors", "tp", "type_protos"]
 _FIELDS = frozenset(_FIELD)
-_PLAIN = {kind: _FIELD[kind] for kind in (FLOAT, INT, STRING, FLOATS, INTS)}
+_PLAIN = {kind: _FIELD[kind] for kind in (FLOAT, INT, STRING, TENSOR, FLOATS, INTS)}
 _MAX_NESTING = 32
 
 #: Reads the graph of an attribute.
@@ -32,7 +32,7 @@ def read_attribute(proto: Any, folder: Folder, read_graph: ReadGraph, where: Cal
     kind = proto.type
     rows = proto.ListFields()  # in the order of their numbers: the name, then most values, then the type
     if len(rows) == 3 and rows[1][0].name == _PLAIN.get(kind):
-        return list(rows[1][1]) if kind > STRING else rows[1][1]
+        return read_tensor(rows[1][1], folder, where()) if kind == TENSOR else list(rows[1][1]) if kind > STRING else rows[1][1]
     check_text(proto.ref_attr_name)
     if proto.ref_attr_name:
         return Placeholder(proto.ref_attr_name)
@@ -157,6 +157,18 @@ def read_type(proto: Any, where: str) -> ValueType:
         else:
             return ValueType(None, Shape(None, container.format(kind.removesuffix("_type"))))
     raise FormatError(f"{where} has a type nested more than {_MAX_NESTING} deep.")
+
+
+def read_type_once(proto: Any, where: str, known: dict[bytes, ValueType]) -> ValueType:
+    """Do what :func:`read_type` does; types that are equal, as many of a model are, are read once and shared.
+
+    ``known``: the types read so far, by their bytes; the new one is added.
+    """
+    key = proto.SerializeToString()
+    found = known.get(key)
+    if found is None:
+        found = known[key] = read_type(proto, where)
+    return found
 
 
 def _dtype(number: int, where: str) -> DType:

@@ -18,17 +18,27 @@ class NodeMeta:
 
     Attributes:
         template: The ``NodeProto``, but for the graphs among its attributes.
+        head: The op, name and domain that the node had in the file.
+        operands, results: The names of its operands, without those that bodies add, and of its results.
         attributes: Attribute -> (value, ``AttributeProto``) in the file's order; for a type attribute, the value is its dtype.
         omitted: Indices of results that the file leaves without a name.
     """
 
-    __slots__ = ("attributes", "omitted", "template")
+    __slots__ = ("attributes", "head", "omitted", "operands", "results", "template")
 
     def __init__(
-        self, template: Any, attributes: Mapping[str, tuple[Any, Any]] = _NONE, omitted: frozenset[int] = frozenset()
+        self,
+        template: Any,
+        head: tuple[str, str, str] = ("", "", ""),
+        operands: Sequence[str] = (),
+        results: Sequence[str] = (),
+        omitted: frozenset[int] = frozenset(),
     ) -> None:
         self.template = template
-        self.attributes = attributes
+        self.head = head
+        self.operands = operands
+        self.results = results
+        self.attributes: Mapping[str, tuple[Any, Any]] = _NONE
         self.omitted = omitted
 
 

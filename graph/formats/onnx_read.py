@@ -17,7 +17,7 @@ from ..schemas.ampgraph import find as find_own
 from ..schemas.onnx import dtype_of, find, latest
 from ..schemas.onnx_schema import OnnxSchema, capture_labels
 from ..types import UNKNOWN, Placeholder, Tensor, ValueType
-from .onnx_attributes import INT, read_attribute, read_type
+from .onnx_attributes import INT, read_attribute, read_type_once
 from .onnx_meta import GraphMeta, NodeMeta
 from .onnx_tensor import Folder, check_text, read_sparse, read_tensor
 from .onnx_types import Typing
@@ -116,6 +116,7 @@ class _Reader:
         functions: The model-local functions read so far.
         given: Node -> type variables that its attributes give.
         declared: Value -> the type that the file declares for it.
+        types: Types read so far, by their bytes.
     """
 
     def __init__(self, folder: Folder, functions: Iterable[Any]) -> None:
@@ -132,6 +133,7 @@ class _Reader:
             self.keys.add(key)
         self.given: dict[Node, dict[str, DType]] = {}
         self.declared: dict[Value, Any] = {}
+        self.types: dict[bytes, ValueType] = {}
 
     # ---- graphs -----------------------------------------------------------------------------------------------------
 
@@ -219,7 +221,7 @@ class _Reader:
         """Note the type that the file declares, where it declares one, and take the shape from it."""
         if not info.HasField("type"):
             return None
-        said = read_type(info.type, f"Value {info.name!r}")
+        said = read_type_once(info.type, f"Value {info.name!r}", self.types)
         before = self.declared.get(value)
         if before is not None and before.dtype is not said.dtype and None not in (before.dtype, said.dtype):
             raise FormatError(f"Value {info.name!r} is declared as {before.dtype} and as {said.dtype}.")
@@ -247,9 +249,9 @@ class _Reader:
     def _make_nodes(self, scope: _Scope, protos: Sequence[Any]) -> list[tuple[Node, list[str], list[tuple[str, Any]]]]:
         """Make nodes without operands; return with them the operands' names and the attributes."""
         made = []
-        graph = scope.graph
+        graph, values = scope.graph, scope.values
         for position, proto in enumerate(protos):
-            names, results, pairs = list(proto.input), list(proto.output), [(item.name, item) for item in proto.attribute]
+            names, results, pairs = proto.input[:], proto.output[:], [(item.name, item) for item in proto.attribute]
             op_type, overload, domain = proto.op_type, proto.overload, proto.domain
             check_text(*names, *results, op_type, proto.name, domain, overload, *[name for name, _ in pairs])
             if not op_type:
@@ -274,12 +276,13 @@ class _Reader:
                     continue
                 value = Value(node, i, name)
                 node.outputs.append(value)
-                scope.define(name, value)
+                if values.setdefault(name, value) is not value:
+                    scope.define(name, value)
             for i in omitted:
                 node.outputs.insert(i, Value(node, i, f"omitted:{position}:{i}"))
-            node.meta = NodeMeta(proto, omitted=frozenset(omitted))
+            node.meta = NodeMeta(proto, (op_type, node.name, node.domain), names, results, frozenset(omitted))
             graph.append(node)
-            if len({name for name, _ in pairs}) != len(pairs):
+            if len(pairs) > 1 and len(dict(pairs)) != len(pairs):
                 raise FormatError(f"Node {_label(node)} has two attributes of the same name.")
             made.append((node, names, pairs))
         return made
@@ -305,16 +308,18 @@ class _Reader:
                 )
             schema = schemas[key]
             types = schema.type_attributes if isinstance(schema, OnnxSchema) else {}
-            self._read_attributes(scope, node, attributes, types)
-            for label in capture_labels(node.attributes):
-                node.inputs.append(scope.find(label))
+            if self._read_attributes(scope, node, attributes, types):
+                node.inputs += map(scope.find, capture_labels(node.attributes))
 
     def _read_attributes(
         self, scope: _Scope, node: Node, attributes: Sequence[tuple[str, Any]], types: Mapping[str, tuple[str, str]]
-    ) -> None:
-        graph = scope.graph
+    ) -> bool:
+        """Read the attributes of a node; return whether bodies are among them."""
+        graph, has_bodies = scope.graph, False
 
         def body(proto: Any) -> Graph:
+            nonlocal has_bodies
+            has_bodies = True
             check_text(proto.name)
             return self.read_graph(proto, scope, Graph(proto.name, self.functions, opsets=graph.opsets))
 
@@ -341,7 +346,8 @@ class _Reader:
                 values[name] = value
             kept[name] = (value, proto)
         node.attributes = values
-        node.meta = NodeMeta(node.meta.template, kept, node.meta.omitted)
+        node.meta.attributes = kept
+        return has_bodies
 
 
 def _shape_of(tensor: Tensor) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 
 from ..errors import FormatError, GraphError
 from ..graph import Graph, Value
-from ..types import Tensor
-from .onnx_attributes import read_type
+from ..types import Tensor, ValueType
+from .onnx_attributes import read_type, read_type_once
 from .onnx_tensor import write_head, write_tensor
 from .onnx_write import write_message
 
@@ -49,7 +49,7 @@ def infer_shapes(graph: Graph) -> list[Value]:
 
     refined: list[Value] = []
     inferred = _infer(graph, write_message(graph, _write_skeleton, constants=_write_skeleton))
-    _take(graph, ModelProto.FromString(inferred).graph, refined)
+    _take(graph, ModelProto.FromString(inferred).graph, refined, {})
     return refined
 
 
@@ -91,30 +91,30 @@ def _write_skeleton(tensor: Tensor, proto: Any) -> None:
         write_head(tensor, proto)
 
 
-def _take(graph: Graph, proto: Any, refined: list[Value]) -> None:
-    """Take over the shapes of one graph's values and go into its bodies."""
+def _take(graph: Graph, proto: Any, refined: list[Value], known: dict[bytes, ValueType]) -> None:
+    """Take over the shapes of one graph's values and go into its bodies; ``known`` are types that were read before."""
     values = {value.name: value for node in graph.all_nodes() for value in node.outputs}
     for info in (*proto.value_info, *proto.output):
         value = values.get(info.name)
         if value is None or value.shape.container or value.shape.size is not None:
             continue
         try:
-            shape = read_type(info.type, "A value").shape
+            shape = read_type_once(info.type, "A value", known).shape
         except FormatError:
             continue
-        known = value.shape.dims
-        if shape.container or shape.dims is None or shape.dims == known:
+        dims = value.shape.dims
+        if shape.container or shape.dims is None or shape.dims == dims:
             continue
-        if known is None or (len(known) == len(shape.dims) and _refines(known, shape.dims)):
+        if dims is None or (len(dims) == len(shape.dims) and _refines(dims, shape.dims)):
             value.shape = shape
             refined.append(value)
     bodies = {(value.name, name): body for node, name, body in graph.bodies() for value in node.outputs}
-    for node in proto.node:
+    for node in proto.node if bodies else ():
         for attribute in node.attribute:
             if attribute.HasField("g"):
                 for label in node.output:
                     if (label, attribute.name) in bodies:
-                        _take(bodies[label, attribute.name], attribute.g, refined)
+                        _take(bodies[label, attribute.name], attribute.g, refined, known)
                         break
 
 

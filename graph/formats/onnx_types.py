@@ -128,7 +128,7 @@ class Typing:
 
     def _type_node(self, node: Node) -> None:
         schema = self._find(node)
-        labels = capture_labels(node.attributes)
+        labels = capture_labels(node.attributes) if len(node.inputs) > len(node.meta.operands) else ()
         if schema is None or (labels and not schema.has_bodies):
             self._type_unknown(node, labels)
             return
@@ -141,8 +141,8 @@ class Typing:
         if schema.is_call:
             self._type_call(node, schema, types)
         try:
-            types = schema.complete(types, node.attributes, node.inputs, len(node.outputs))
             signature = schema.signature(node.attributes, types, node.inputs, len(node.outputs))
+            types = schema.complete_for(signature, types, node.attributes, node.inputs)
         except GraphError as error:
             if node.domain == "com.microsoft":  # a newer definition than ours
                 self._type_unknown(node, labels)

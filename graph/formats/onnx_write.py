@@ -94,7 +94,12 @@ class _Names:
                 self._name(graph, value, claims, owners)
         for node in graph.nodes:
             for value in node.outputs:
-                self._name(graph, value, claims, owners)
+                name = value.name
+                if outer or not name or name in owners or name in self.taken or value in claims:
+                    self._name(graph, value, claims, owners)
+                else:
+                    self.taken.add(name)
+                    self.of[value] = name
         for value, name in zip(graph.outputs, graph.output_names, strict=True):
             given = self.of[value]
             if value in captured or given == name or outer:
@@ -225,8 +230,12 @@ class _Writer:
     # ---- nodes ------------------------------------------------------------------------------------------------------
 
     def _write_nodes(self, graph: Graph, names: _Names, target: Any, *, constants: bool = False) -> None:
-        used = {value for node in graph.nodes for value in node.inputs if value is not None}
-        used.update(graph.outputs)
+        used: set[Value | None] = set()
+        if any(isinstance(node.meta, NodeMeta) and node.meta.omitted for node in graph.nodes):
+            used.update(graph.outputs, *[node.inputs for node in graph.nodes])
+        known: dict[Any, str] = {None: ""}
+        known.update(names.of)
+        find = known.__getitem__
         same: list[Any] = []  # the file's own messages, next to be copied as they are
         for node in graph.topological():
             if node.domain == "ampgraph":
@@ -242,17 +251,19 @@ class _Writer:
                 raise FormatError(f"Node {node} is a TensorFlow op; ONNX cannot hold it.")
             if node.controls:
                 raise FormatError(f"Node {node} has control edges; ONNX cannot hold them.")
+            if self.constants is not None and node.op_type == "Constant" and not node.domain:
+                tensor = node.attributes.get("value")
+                if isinstance(tensor, Tensor):
+                    proto = target.add(op_type="Constant", output=map(find, node.outputs))
+                    self.constants(tensor, proto.attribute.add(name="value", type=TENSOR).t)
+                    continue
             meta = node.meta if isinstance(node.meta, NodeMeta) else _NO_META
             labels = capture_labels(node.attributes)
-            count = len(node.inputs) - len(labels)
-            operands = ["" if value is None else names.of[value] for value in node.inputs[:count]]
-            results = ["" if i in meta.omitted and value not in used else names.of[value] for i, value in enumerate(node.outputs)]
-            tensor = node.attributes.get("value") if node.op_type == "Constant" and not node.domain else None
-            if self.constants is not None and isinstance(tensor, Tensor):
-                proto = target.add(op_type="Constant", output=results)
-                item = proto.attribute.add(name="value", type=TENSOR)
-                self.constants(tensor, item.t)
-                continue
+            operands = [*map(find, node.inputs[: len(node.inputs) - len(labels)] if labels else node.inputs)]
+            results = [*map(find, node.outputs)]
+            for i in meta.omitted:
+                if i < len(results) and node.outputs[i] not in used:
+                    results[i] = ""
             if _is_unchanged(node, meta, operands, results):
                 same.append(meta.template)
                 continue
@@ -261,7 +272,7 @@ class _Writer:
             proto = target.add()
             _write_head(node, meta, operands, results, proto)
             outer = {}
-            for label, operand in zip(labels, node.inputs[count:], strict=True):
+            for label, operand in zip(labels, node.inputs[len(operands) :], strict=True):
                 if operand is None:
                     raise FormatError(f"Node {node} hands nothing to its bodies for {label!r}.")
                 outer[label] = names.of[operand]
@@ -312,26 +323,23 @@ def _write_head(node: Node, meta: NodeMeta, operands: list[str], results: list[s
 
 def _is_unchanged(node: Node, meta: NodeMeta, operands: list[str], results: list[str]) -> bool:
     """Whether a node's message in the file still says all, so that it can be copied as it is."""
-    template, attributes, types = meta.template, node.attributes, _type_attributes(node)
-    op_type, _, overload = node.op_type.partition(":")
     if (
-        template is None
-        or template.op_type != op_type
-        or template.name != node.name
-        or template.overload != overload
-        or plain_domain(template.domain) != node.domain
-        or template.input != operands
-        or template.output != results
-        or not attributes.keys() <= meta.attributes.keys()
+        meta.template is None
+        or meta.head != (node.op_type, node.name, node.domain)
+        or meta.operands != operands
+        or meta.results != results
     ):
         return False
-    for name in (*meta.attributes, *types):
-        before, source = meta.attributes.get(name, (None, None))
-        if name in attributes:
-            value = attributes[name]
-            if value is not before or isinstance(value, Graph) or _is_graphs(value):
-                return False
-        elif name not in types or _said_type(name, node, before, source) is not source:
+    attributes, said = node.attributes, meta.attributes
+    for name, value in attributes.items():
+        if name not in said or value is not said[name][0] or isinstance(value, Graph) or _is_graphs(value):
+            return False
+    types = _type_attributes(node)
+    if len(attributes) == len(said) and not types:
+        return True
+    for name in (*said, *types):
+        before, source = said.get(name, (None, None))
+        if name not in attributes and (name not in types or _said_type(name, node, before, source) is not source):
             return False
     return True
 

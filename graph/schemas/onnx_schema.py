@@ -64,13 +64,15 @@ _PLAIN = frozenset([int, float, bytes, Tensor])
 
 def capture_labels(attributes: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the labels of the outer values that the bodies among ``attributes`` use, each once, in order."""
-    labels: dict[str, None] = {}
+    labels: tuple[str, ...] = ()
     for value in attributes.values():
+        if value.__class__ in _PLAIN:
+            continue
         bodies = value if value.__class__ is list else (value,)
         if bodies and bodies[0].__class__ not in _PLAIN:
             for body in bodies:
-                labels.update(dict.fromkeys(getattr(body, "captures", ())))
-    return tuple(labels)
+                labels = (*labels, *getattr(body, "captures", ()))
+    return tuple(dict.fromkeys(labels)) if labels else ()
 
 
 class OnnxSchema(OpSchema):
@@ -212,8 +214,13 @@ class OnnxSchema(OpSchema):
         Raises:
             GraphError: If there are too many or too few operands or results.
         """
+        return self.complete_for(self.signature(attributes, types, inputs, outputs), types, attributes, inputs)
+
+    def complete_for(
+        self, signature: Signature, types: Mapping[str, DType], attributes: Mapping[str, Any], inputs: Sequence["Value | None"]
+    ) -> dict[str, DType]:
+        """Do what :meth:`complete` does for a node whose signature is known."""
         found = dict(types)
-        signature = self.signature(attributes, types, inputs, outputs)
         for port, value in zip(signature.inputs, inputs, strict=True):
             if port.__class__ is str and value is not None and port not in found:
                 dtype = value.dtype
@@ -222,6 +229,8 @@ class OnnxSchema(OpSchema):
         missing = [key for key in signature.keys if key not in found]
         if missing:
             self._complete_results(found, missing, signature, attributes, inputs)
+        elif len(found) == len(signature.keys):
+            return found
         keys = set(signature.keys)
         return {key: dtype for key, dtype in found.items() if key in keys}
 

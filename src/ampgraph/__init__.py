@@ -19,6 +19,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ampgraph.calibration.loop import CalibrationResult as CalibrationResult
+    from ampgraph.calibration.loop import calibrate as calibrate
     from ampgraph.graph.diff import diff as diff
     from ampgraph.graph.dtypes import DType as DType
     from ampgraph.graph.dtypes import find_dtype as find_dtype
@@ -56,6 +58,7 @@ __version__ = "0.1.0"
 # Where each public name is defined; the imports above say the same to type checkers.
 _NAMES = {
     "AmpgraphError": "ampgraph.graph.errors",
+    "CalibrationResult": "ampgraph.calibration.loop",
     "DType": "ampgraph.graph.dtypes",
     "FormatError": "ampgraph.graph.errors",
     "Graph": "ampgraph.graph.graph",
@@ -77,6 +80,7 @@ _NAMES = {
     "Value": "ampgraph.graph.graph",
     "VerifyError": "ampgraph.graph.errors",
     "auto_mixed_precision": "ampgraph.rewrite",
+    "calibrate": "ampgraph.calibration.loop",
     "compare": "ampgraph.kernels.compare",
     "compile": "ampgraph.kernels.program",
     "diff": "ampgraph.graph.diff",

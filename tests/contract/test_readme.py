@@ -7,10 +7,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ampgraph import find_dtype, load, save
 from ampgraph.cli.demo_model import demo_model
+from ampgraph.kernels.feeds import random_feeds
 from ampgraph.rewrite import RewriteResult
 
 from .modules import ROOT
@@ -36,7 +38,8 @@ def _commands() -> Iterator[tuple[str, list[str]]]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder with the example models."""
+    """A working folder with the example models, and data for the one that is made."""
+    np.savez(tmp_path / "data.npz", **random_feeds(demo_model()))
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
     return tmp_path

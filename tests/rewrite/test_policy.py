@@ -28,6 +28,8 @@ OTHER: dict[str, Any] = {
     "ignore_performance": True,
     "simulate_gpu": True,
     "emulate_fp16": False,
+    "ranges": (("h/mul:0", 2.0**-40, 1e30), ('a "b", c=d', 0.0, 70000.0)),
+    "kept": (("norm\\1", "output 'y' would be off, by 0.5"), ("", "")),
 }
 
 

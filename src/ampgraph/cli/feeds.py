@@ -51,7 +51,7 @@ class Feeds:
             name, equals, path = text.partition("=")
             if not equals or os.path.exists(text):
                 name, path = "", text
-            for key, array in _read(path, name, names).items():
+            for key, array in read_arrays(path, name, names).items():
                 if key not in names:
                     known = f"{', '.join(names) or 'there are none'}.{did_you_mean(key, names)}"
                     raise ArgumentError(f"{path} is given for {key!r}, which is no input: {known}")
@@ -91,8 +91,18 @@ def _size(text: str) -> tuple[str, int]:
     return name, int(number)
 
 
-def _read(path: str, name: str, names: list[str]) -> dict[str, Any]:
-    """Return what a file holds by the names of inputs."""
+def read_arrays(path: str, name: str, names: list[str]) -> dict[str, Any]:
+    """Return what a .npy or .npz file holds by the names of inputs.
+
+    Args:
+        path: The file.
+        name: The input that a .npy file is for; where empty, that of the file's name, or the only one.
+        names: The inputs.
+
+    Raises:
+        ArgumentError: If it is not clear for which input it is.
+        Failure: If it cannot be read.
+    """
     import numpy as np
 
     try:

@@ -117,15 +117,17 @@ def rewrite_graph(graph: "Graph", policy: "Policy") -> "RewriteResult":
     from ampgraph.rewrite import auto_mixed_precision
 
     with progress("rewriting"):
-        if not graph.opsets:
-            _infer(graph)
+        infer_shapes(graph)
         return auto_mixed_precision(graph, policy)
 
 
-def _infer(graph: "Graph") -> None:
+def infer_shapes(graph: "Graph") -> None:
+    """Infer the shapes of a TensorFlow graph; those of ONNX models are inferred when they are rewritten."""
     from ampgraph.graph import AmpgraphError
     from ampgraph.graph.infer import infer
 
+    if graph.opsets:
+        return
     try:
         infer(graph)
     except AmpgraphError as error:

@@ -1,13 +1,14 @@
 """``ampgraph rewrite``: a float32 graph goes in, a mixed-precision graph comes out."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from ampgraph.cli.calibrate import Calibration, calibrate_options
 from ampgraph.cli.folder import is_model_folder, rewrite_folder
-from ampgraph.cli.options import Settings, rewrite_graph, rewrite_options
+from ampgraph.cli.options import Settings, infer_shapes, rewrite_graph, rewrite_options
 from ampgraph.cli.output import note, print_json
-from ampgraph.cli.program import Command, Failure
+from ampgraph.cli.program import ArgumentError, Command, Failure
 from ampgraph.cli.streams import (
     Source,
     check_out,
@@ -20,6 +21,11 @@ from ampgraph.cli.streams import (
     write_data,
     write_graphs,
 )
+
+if TYPE_CHECKING:
+    from ampgraph.calibration.loop import CalibrationResult
+    from ampgraph.graph import Graph
+    from ampgraph.rewrite import Policy
 
 
 @click.command(cls=Command)
@@ -35,6 +41,7 @@ from ampgraph.cli.streams import (
     help="ONNX: put the weights into a data file beside the model. [only where it would pass 2 GB]",
 )
 @rewrite_options
+@calibrate_options
 @click.option("--report", metavar="FILE", help="Also write the report, with the reason for every node, as JSON.")
 @click.option("--json", "as_json", is_flag=True, help="Print that report instead of the summary.")
 @click.pass_context
@@ -47,6 +54,7 @@ def rewrite(
     overwrite: bool,
     external_data: bool | None,
     settings: Settings,
+    calibration: Calibration,
     report: str | None,
     as_json: bool,
 ) -> None:
@@ -60,6 +68,10 @@ def rewrite(
     ampgraph rewrite models/ -o fp16_models/ --dtype bf16
     ampgraph rewrite saved_model/ -o fp16_model/
     ampgraph rewrite model.pb -o - --deny-op Softmax --float-node 'head/.*' > out.pb
+    ampgraph rewrite model.onnx -o model.fp16.onnx --calibrate data.npz --save-policy policy.toml
+
+    With --calibrate the result is run. If an output is not within the bound, the best that was found is written all the same, and
+    the exit code is 1.
     """
     if dry_run:
         out = None
@@ -71,13 +83,18 @@ def rewrite(
         raise click.UsageError("Stdout takes the graph (-o -), so the report needs a file: --report FILE.")
     if out == "-" and external_data:
         raise click.UsageError("A model with external data is two files, so it needs a name: -o FILE.")
-    for path in (out, report):
+    if calibration.save_policy == "-" and (as_json or "-" in (out, report)):
+        raise click.UsageError("Stdout takes one thing only: write the policy to a file. Received: --save-policy -")
+    for path in (out, report, calibration.save_policy):
         check_out(path)
     is_folder = is_model_folder(source.path, source.format)
     check_report(report, None if is_folder else out, source)
+    check_report(calibration.save_policy, None if is_folder else out, source, "policy", "--save-policy")
     policy = settings.policy()
     data: Any
     if is_folder:
+        if calibration.data:
+            raise click.UsageError(f"{source.path} is a folder of models, and --calibrate is for one.")
         if source.outputs or source.tags or to not in (None, "onnx") or out == "-":
             raise click.UsageError(f"{source.path} is a folder of ONNX models: they become a folder of ONNX models, -o FOLDER.")
         quiet = as_json or report == "-"
@@ -100,7 +117,8 @@ def rewrite(
     if external_data and format not in (None, "onnx"):
         raise click.UsageError(f"--external-data is for ONNX models; format {format!r} is one file.")
     graphs = source.load_all()
-    results = [rewrite_graph(graph, policy) for graph in graphs]
+    calibrated = _calibrate(graphs, policy, calibration) if calibration.data else None
+    results = [calibrated.result] if calibrated else [rewrite_graph(graph, policy) for graph in graphs]
     if out is not None and format is not None:
         write_graphs([result.graph for result in results], out, format, overwrite=overwrite, external_data=external_data)
         if format == "onnx":
@@ -111,11 +129,27 @@ def rewrite(
             note(f"{out} names large constants only by a hash; .json holds them.")
     if as_json or report is not None:
         found = [result.report.json() for result in results]
+        if calibrated:
+            found[0]["calibration"] = calibrated.json()
         _write_report(found[0] if len(found) == 1 else found, report, as_json)
     if not as_json and report != "-":
         texts = [result.report.text() for result in results]
+        if calibrated:
+            texts.append(calibrated.text())
         written = "" if out in (None, "-") else f"\nwritten   {out}"
-        click.echo("\n\n".join(texts) + written, err=out == "-")
+        click.echo("\n\n".join(texts) + written, err="-" in (out, calibration.save_policy))
+    if calibrated and not calibrated.is_met:
+        raise Failure(f"{calibrated.verdict} {'Nothing' if out is None else 'The best that was found'} was written.")
+
+
+def _calibrate(graphs: "list[Graph]", policy: "Policy", calibration: Calibration) -> "CalibrationResult":
+    if len(graphs) > 1:
+        raise ArgumentError("The SavedModel has more than one graph, and --calibrate is for one: --tags says which.")
+    infer_shapes(graphs[0])
+    found = calibration.run(graphs[0], policy)
+    if calibration.save_policy is not None:
+        write_data(found.policy.to_toml().encode(), calibration.save_policy)
+    return found
 
 
 def _write_report(data: Any, report: str | None, as_json: bool) -> None:

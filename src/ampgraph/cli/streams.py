@@ -216,8 +216,14 @@ def load_two(a: str, b: str, format: str | None, tags: tuple[str, ...] = ()) -> 
     return Source(a, format, tags=tags).load(), Source(b, format, tags=tags).load()
 
 
-def check_report(report: str | None, out: str | None, source: Source) -> None:
+def check_report(report: str | None, out: str | None, source: Source, what: str = "report", option: str = "--report") -> None:
     """Refuse a report that would replace the graph, and one that could not be written, before anything is.
+
+    Args:
+        report: Its file.
+        out: Where the graph goes.
+        source: Where it comes from.
+        what, option: What it is called, and by which option it is asked for.
 
     Raises:
         click.UsageError: If the report goes to the same file as the graph, or to that which the graph is read from.
@@ -227,9 +233,9 @@ def check_report(report: str | None, out: str | None, source: Source) -> None:
 
     if report in (None, "-") or (os.path.exists(report) and not os.path.isfile(report) and not os.path.isdir(report)):
         return
-    for other, what in ((out, "is written to"), (source.path, "is read from")):
+    for other, how in ((out, "is written to"), (source.path, "is read from")):
         if other not in (None, "-") and os.path.realpath(other) == os.path.realpath(report):
-            raise click.UsageError(f"The graph {what} {other!r}, so the report needs another file. Received: --report {report}")
+            raise click.UsageError(f"The graph {how} {other!r}, so the {what} needs another file. Received: {option} {report}")
     folder = os.path.dirname(os.path.realpath(report))
     if os.path.isdir(report):
         raise Failure(f"{report} cannot be written: it is a folder.")

@@ -1,0 +1,342 @@
+"""The loop: measure, rewrite, run, search, and say what was kept."""
+
+import dataclasses
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ampgraph.calibration.search import Errors, Search, Unit
+from ampgraph.calibration.trials import OutOfTime, Trial, Trials
+from ampgraph.graph.errors import KernelError
+from ampgraph.graph.graph import Graph
+from ampgraph.graph.verify import verify
+from ampgraph.graph.wording import plural
+from ampgraph.kernels.measure import measure
+from ampgraph.rewrite import Policy, RewriteResult, convert
+from ampgraph.rewrite.hazards_measured import is_out_of_range, overflows
+from ampgraph.rewrite.model_report import hazards
+
+#: Bound of the errors, share of the FLOPs that stays low, and seconds that a calibration takes.
+RTOL, LOW_SHARE, TIME_LIMIT = 1e-2, 0.9, 45.0
+
+
+class Kept(NamedTuple):
+    """A node that stays float32 because of what was measured.
+
+    Attributes:
+        node: Its name, or that of its first result.
+        op: Its op.
+        code: ``"measured-range"`` or ``"measured-error"``.
+        why: The reason.
+    """
+
+    node: str
+    op: str
+    code: str
+    why: str
+
+
+class Progress(NamedTuple):
+    """How far a calibration is.
+
+    Attributes:
+        seconds: Since it began.
+        trials: How many rewrites were run.
+        error: The largest error of an output of the best one; infinite where none was run yet.
+        kept: How many nodes the best one keeps for their errors.
+        is_met: Whether the best one is within the bound.
+    """
+
+    seconds: float
+    trials: int
+    error: float
+    kept: int
+    is_met: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class CalibrationResult:
+    """What a calibration found.
+
+    Attributes:
+        result: The rewritten graph, with its report.
+        policy: The policy that leads to the same graph without data.
+        errors: The error of each output by name: the largest difference from float32 as share of the largest magnitude, where
+            float32 is finite; of integers and text the share of elements that differ. Infinite where something should be finite.
+        before: The same without calibration.
+        rtol: The bound of errors of floats; all else has to be equal.
+        missed: Names of the outputs that are not within the bound.
+        is_met: Whether there are none, and as many FLOPs are low as was asked for or as would be without calibration.
+        kept: The nodes that stay float32 because of what was measured.
+        low_share: Share of the FLOPs of float32 matrix products and convolutions that became low; 1 if there are none.
+        trials: How many rewrites were run.
+        seconds: How long it took.
+        stopped: ``"time"`` or ``"interrupted"`` where the search was cut short, else empty.
+    """
+
+    result: RewriteResult
+    policy: Policy
+    errors: dict[str, float]
+    before: dict[str, float]
+    rtol: float
+    missed: tuple[str, ...]
+    is_met: bool
+    kept: tuple[Kept, ...]
+    low_share: float
+    trials: int
+    seconds: float
+    stopped: str
+
+    @property
+    def worst(self) -> float:
+        """The largest error of an output."""
+        return max(self.errors.values(), default=0.0)
+
+    @property
+    def verdict(self) -> str:
+        """A sentence that says whether the bound is met, and what misses it."""
+        if self.is_met:
+            return f"All outputs are within the bound {self.rtol:g}."
+        if not self.missed:
+            return f"Only {self.low_share:.1%} of the FLOPs are low: the other values are out of range."
+        name = max(self.missed, key=self.errors.__getitem__)
+        more = f", and {plural(len(self.missed) - 1, 'other output')} too" if len(self.missed) > 1 else ""
+        return f"The bound {self.rtol:g} is missed: output {name!r} is off by {self.errors[name]:.2g}{more}."
+
+    def text(self, most: int = 12) -> str:
+        """Return a summary; ``most`` bounds the nodes that are named."""
+        return "\n".join(self._lines(most))
+
+    def _lines(self, most: int) -> Iterator[str]:
+        before = max(self.before.values(), default=0.0)
+        yield (
+            f"checked   {plural(len(self.errors), 'output')} on the data: {'NOT within' if self.missed else 'within'} the bound "
+            f"{self.rtol:g}; the largest error is {self.worst:.2g}, without calibration {before:.2g}"
+        )
+        for name in self.missed[:most]:
+            yield f"          output {name!r} is off by {self.errors[name]:.2g}"
+        yield f"low       {self.low_share:.1%} of the FLOPs of matrix products and convolutions"
+        cut = {"time": ", cut short by the time limit", "interrupted": ", interrupted"}.get(self.stopped, "")
+        yield f"searched  {plural(self.trials, 'trial')} in {self.seconds:.1f} s{cut}"
+        codes = Counter(item.code for item in self.kept)
+        counts = f": {', '.join(f'{code} {count}' for code, count in codes.items())}" if self.kept else ""
+        yield f"kept      {plural(len(self.kept), 'node')} in float32 because of the data{counts}"
+        for item in self.kept[:most]:
+            yield f"          {item.node} ({item.op}): {item.why}"
+        if len(self.kept) > most:
+            yield f"          … and {len(self.kept) - most} more"
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def json(self) -> dict[str, Any]:
+        """Return all but the rewrite as plain JSON data; what is not finite is text."""
+        return {
+            "is_met": self.is_met,
+            "rtol": self.rtol,
+            "missed": list(self.missed),
+            "errors": _plain(self.errors),
+            "errors_before": _plain(self.before),
+            "low_share": self.low_share,
+            "trials": self.trials,
+            "seconds": round(self.seconds, 3),
+            "stopped": self.stopped,
+            "kept": [item._asdict() for item in self.kept],
+        }
+
+
+def calibrate(
+    graph: Graph,
+    feeds: Mapping[str, Any] | Iterable[Mapping[str, Any]],
+    policy: Policy | None = None,
+    *,
+    rtol: float = RTOL,
+    low_share: float = LOW_SHARE,
+    time_limit: float = TIME_LIMIT,
+    progress: Callable[[Progress], None] | None = None,
+) -> CalibrationResult:
+    """Rewrite a graph so that its outputs stay close to those of float32 on given data.
+
+    1. The graph runs in float32. Values whose measured range the low dtype does not have stay float32.
+    2. The rewritten graph runs, every value rounded as it says. If all outputs are within four fifths of the bound, that is the
+       result: sums in another order, on another machine, round differently.
+    3. Else it is searched for the fewest nodes that have to stay float32, elementwise ops and norms rather than matrix products
+       and convolutions (:mod:`ampgraph.calibration.search`). The best rewrite found is the result, within the bound or not.
+
+    The same data gives the same result unless the time runs out. An interrupt (Ctrl-C) ends the search, not the calibration.
+
+    Args:
+        graph: A float32 graph.
+        feeds: Arrays by names of inputs, for one run; or such for each of several, which all have to be right.
+        policy: What to rewrite for, as for :func:`~ampgraph.rewrite.auto_mixed_precision`; what it measured before stays in it.
+        rtol: Bound of the errors of outputs, as shares of their largest magnitudes. Integers and text have to be equal.
+        low_share: Share of the FLOPs of matrix products and convolutions that stays low, if the policy makes as many low.
+        time_limit: Seconds after which no further trial begins.
+        progress: Called after each trial.
+
+    Raises:
+        KernelError: If the graph cannot be run on the data, or an argument makes no sense.
+        VerifyError: If the graph breaks an invariant.
+        PassError: If it cannot be rewritten.
+    """
+    for name, number, most in (("rtol", rtol, np.inf), ("time_limit", time_limit, np.inf), ("low_share", low_share, 1)):
+        if not isinstance(number, int | float) or not 0 <= number <= most or (name == "rtol" and not number):
+            raise KernelError(f"Argument {name} of calibrate makes no sense. Received: {number!r}")
+    start = time.monotonic()
+    runs: list[Any] = [feeds] if isinstance(feeds, Mapping) else list(feeds)
+    if not runs:
+        raise KernelError("A graph is calibrated on data: feeds for one run or more. Received: none")
+    verify(graph)
+    return _Calibration(graph, runs, policy or Policy(), rtol, low_share, start, time_limit, progress).run()
+
+
+class _Calibration:
+    """One call of :func:`calibrate`."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        feeds: list[Mapping[str, Any]],
+        policy: Policy,
+        rtol: float,
+        low_share: float,
+        start: float,
+        time_limit: float,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self.policy = policy
+        self.low_share = low_share
+        self.start = start
+        self.progress = progress
+        self.ranges = measure(graph, feeds)
+        self.trials = Trials(graph, feeds, rtol, start + time_limit)
+        self.best: Trial | None = None
+        self.lowest = np.inf
+        self.stopped = ""
+
+    def run(self) -> CalibrationResult:
+        """Calibrate."""
+        before = self.trials.run(self.policy, late=True)
+        measured = self._with_ranges(before)
+        base = self.trials.run(measured, late=True) if measured != self.policy else before
+        self._take(base)
+        search = self._search(base)
+        best = self.best or base
+        rows = tuple((name, self._why(search, best, name)) for name, _ in best.policy.kept[len(self.policy.kept) :])
+        policy = dataclasses.replace(best.policy, kept=(*self.policy.kept, *rows))
+        result = convert(self.trials.graph, policy)
+        verify(result.graph)
+        total = sum(self.trials.flops.values())
+        low, most = (self.trials.low_flops(item.result.report) for item in (best, before))
+        found = [(body, node, hazard) for body, node, hazard in hazards(result.report) if hazard.code.startswith("measured-")]
+        return CalibrationResult(
+            result=result,
+            policy=policy,
+            errors=dict(best.errors),
+            before=dict(before.errors),
+            rtol=self.trials.rtol,
+            missed=best.missed,
+            is_met=not best.missed and low >= min(self.low_share * total, most),
+            kept=tuple(Kept(body.label(node), node.op_type, hazard.code, hazard.why) for body, node, hazard in found),
+            low_share=low / total if total else 1.0,
+            trials=self.trials.count,
+            seconds=time.monotonic() - self.start,
+            stopped=self.stopped,
+        )
+
+    def _with_ranges(self, before: Trial) -> Policy:
+        """Return the policy with those measured ranges that hold something.
+
+        Values that are only near the end of the range stay low where too many FLOPs would not.
+        """
+        low = self.policy.low
+        rows = {name: (smallest, largest) for name, smallest, largest in self.policy.ranges}
+        for name, found in self.ranges.items():
+            largest = max(abs(found.least), abs(found.largest))
+            if found.dtype == "float32" and is_out_of_range(found.smallest, largest, low):
+                smallest, large = rows.get(name, (found.smallest, largest))
+                rows[name] = (min(smallest, found.smallest), max(large, largest))
+        policy = self._holding(rows)
+        report = convert(self.trials.graph, policy).report
+        enough = min(self.low_share * sum(self.trials.flops.values()), self.trials.low_flops(before.result.report))
+        if self.trials.low_flops(report) < enough:
+            heavy = {
+                body.painting.facts.measured[vertex]
+                for body in report.bodies
+                if body.painting is not None
+                for vertex in body.painting.facts.measured
+                if (owner := body.painting.typegraph.owner[vertex]) < len(body.painting.typegraph.nodes)
+                and body.names[body.painting.typegraph.nodes[owner]] in self.trials.flops
+            }
+            policy = self._holding({name: row for name, row in rows.items() if name not in heavy or overflows(row[1], low)})
+        return policy
+
+    def _holding(self, rows: Mapping[str, tuple[float, float]]) -> Policy:
+        """Return the policy with these ranges, without those that hold nothing."""
+        policy = dataclasses.replace(self.policy, ranges=tuple((name, *row) for name, row in rows.items()))
+        bodies = convert(self.trials.graph, policy).report.bodies
+        used = {name for body in bodies if body.painting is not None for name in body.painting.facts.measured.values()}
+        return dataclasses.replace(policy, ranges=tuple(row for row in policy.ranges if row[0] in used))
+
+    def _search(self, base: Trial) -> Search | None:
+        """Look for nodes to keep if the outputs are not within the bound."""
+        if base.worst <= 1:
+            return None
+        low = self.trials.low_nodes(base.result.report)
+        units = [Unit(name, self.trials.flops.get(name, 0)) for name in self.trials.order if name in low]
+        room = self.trials.low_flops(base.result.report) - self.low_share * sum(self.trials.flops.values())
+        order = {unit.name: i for i, unit in enumerate(units)}
+
+        def look(names: Collection[str]) -> Errors:
+            trial = self.trials.run(base.policy, frozenset(names))
+            self._report()
+            return trial.scores
+
+        def attempt(names: Collection[str]) -> Errors:
+            rows = tuple((name, "") for name in sorted(names, key=order.__getitem__))
+            trial = self.trials.run(dataclasses.replace(base.policy, kept=(*self.policy.kept, *rows)))
+            self._take(trial)
+            return trial.scores
+
+        search = Search(units, max(room, 0.0), look, attempt)
+        try:
+            search.run()
+        except OutOfTime:
+            self.stopped = "time"
+        except KeyboardInterrupt:
+            self.stopped = "interrupted"
+        return search
+
+    def _take(self, trial: Trial) -> None:
+        """Remember a trial if it is the best so far."""
+        self.lowest = min(self.lowest, trial.worst)
+        if self.best is None or trial.is_better(self.best, self.lowest):
+            self.best = trial
+        self._report()
+
+    def _report(self) -> None:
+        if self.progress is not None:
+            best = self.best
+            error = np.inf if best is None else max(best.errors.values(), default=0.0)
+            kept = 0 if best is None else len(best.policy.kept)
+            is_met = best is not None and not best.missed
+            self.progress(Progress(time.monotonic() - self.start, self.trials.count, error, kept, is_met))
+
+    def _why(self, search: Search | None, best: Trial, name: str) -> str:
+        """Return why a node is kept: what its group alone does to an output."""
+        low = self.policy.low
+        for group in search.groups if search is not None else ():
+            if any(unit.name == name for unit in group.units):
+                i = int(group.errors.argmax())
+                output = list(best.errors)[i]
+                others = f" and {plural(len(group.units) - 1, 'node')} next to it" if len(group.units) > 1 else ""
+                error = group.errors[i] * self.trials.aim
+                return f"output {output!r} would be off by {error:.2g} if only this{others} were {low}"
+        return f"with it in {low} errors were larger"
+
+
+def _plain(errors: Mapping[str, float]) -> dict[str, float | str]:
+    return {name: error if np.isfinite(error) else str(error) for name, error in errors.items()}
