@@ -138,7 +138,7 @@ def one_hot(call: Call, indices: Any, depth: Any, values: Any) -> Any:
         raise KernelError(f"OneHot: depth cannot be negative. Received: {count}")
     indices = indices.astype(xp.int64)
     indices = xp.expand_dims(xp.where(indices < 0, indices + count, indices), axis)
-    check_room(xp, [indices.size, count], max(values.itemsize, 1))
+    check_room(xp, [indices.size, count], values.itemsize)
     ruler = xp.arange(count).reshape([-1 if i == axis else 1 for i in range(indices.ndim)])
     return xp.where(indices == ruler, values[1], values[0])
 

@@ -158,7 +158,7 @@ def _sorted(needed: dict[Item, list[Item]]) -> Iterator[Item]:
                     done.add(item)
                     yield item
             elif following in path:
-                raise KernelError(f"{_name(following)} needs its own results.")
+                raise KernelError(f"{_name(following)} waits for what needs its results: {_name(item)}.")
             else:
                 path.add(following)
                 stack.append((following, iter(needed[following])))

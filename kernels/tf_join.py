@@ -128,7 +128,7 @@ def one_hot(call: Call, indices: Any, depth: Any, on: Any, off: Any) -> Any:
     axis = axis_of(call, call.attr("axis", -1), indices.ndim + 1)
     if count < 0:
         raise KernelError(f"OneHot: depth cannot be negative. Received: {count}")
-    check_room(xp, [indices.size, count], max(on.itemsize, 1))
+    check_room(xp, [indices.size, count], on.itemsize)
     ruler = xp.arange(count).reshape([-1 if i == axis else 1 for i in range(indices.ndim + 1)])
     return xp.where(xp.expand_dims(indices, axis) == ruler, on.reshape(()), off.reshape(()))
 

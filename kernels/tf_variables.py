@@ -128,7 +128,7 @@ def resource_gather_nd(call: Call, handle: Handle, indices: Any) -> Any:
     x = stored(call, handle)
     check_depth(call, x.ndim, indices.shape[-1])
     sizes = indices.shape[:-1] + x.shape[indices.shape[-1] :]
-    check_room(call.xp, sizes, max(x.itemsize, 1))
+    check_room(call.xp, sizes, x.itemsize)
     if not indices.shape[-1]:
         return call.xp.broadcast_to(x, sizes)
     return x[(*coordinates(call, x.shape, indices)[0], ...)]

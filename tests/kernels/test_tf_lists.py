@@ -170,3 +170,20 @@ def test_optionals_are_added() -> None:
     for name, message in (("%no", "Optionals that hold nothing are not added"), ("%nothing", "the optional holds nothing")):
         with pytest.raises(ag.KernelError, match=message):
             run(text, name, x=F32([1, 2]))
+
+
+def test_texts_that_were_not_set_are_empty() -> None:
+    text = (
+        const("shape", [1])
+        + const("n", 2)
+        + const("i", 1)
+        + const("said", ["hello"], "str")
+        + """
+      %empty: variant = tf.TensorListReserve<element_dtype=str, shape_type=i32>(%shape, %n)
+      %list: variant = tf.TensorListSetItem<element_dtype=str>(%empty, %i, %said)
+      %y: str, %lengths: i64 = tf.TensorListConcat<element_dtype=str>(%list)
+      %z: str = tf.TensorListStack<element_dtype=str>(%list, %shape)
+    """
+    )
+    y, lengths, z = run(text, "%y", "%lengths", "%z")
+    assert (y.tolist(), lengths.tolist(), z.tolist()) == (["", "hello"], [1, 1], [[""], ["hello"]])
