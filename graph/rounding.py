@@ -212,12 +212,26 @@ def round_on_bfloat16_grid(array: "np.ndarray[Any, Any]", out: "np.ndarray[Any, 
 def _in_memory_order(
     function: "Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]", array: "np.ndarray[Any, Any]"
 ) -> "np.ndarray[Any, Any]":
-    """Apply a function that wants C order to an array whose axes lie in memory in any order, and keep that order."""
+    """Apply a function that wants C order to an array whose axes lie in memory in any order, and keep that order as NumPy does."""
     import numpy as np
 
-    axes = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
+    strides = np.empty_like(array).strides
+    axes = sorted(range(array.ndim), key=lambda axis: -strides[axis])
     result = function(np.ascontiguousarray(array.transpose(axes)))
     return result.transpose(sorted(range(array.ndim), key=axes.__getitem__))
+
+
+def widen_half(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+    """Return float16 numbers as float32: for many, faster than NumPy's conversion, and much faster for small numbers. The result
+    lies in memory like the array, so that sums of it add up in the same order.
+    """
+    import numpy as np
+
+    if array.size <= 256:
+        return array.astype(np.float32)
+    if not array.flags.c_contiguous:
+        return _in_memory_order(widen_half, array)
+    return halves().take(array.view(np.uint16), mode="clip")
 
 
 @functools.cache

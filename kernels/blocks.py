@@ -60,6 +60,7 @@ def run_blocks(run: "Run", cluster: "Cluster", values: list[Any]) -> list[Any] |
     xp = run.xp
     calls = [Call(member, run, member.dtypes) for member in cluster.members]
     times = [0.0] * len(calls) if run.on_node is not None else None
+    likes = _like(cluster, values)
     values += [None] * len(calls)
     for at in {at for i in early for at in cluster.sources[i] if at >= 0}:
         values[at] = widened(values[at])
@@ -67,7 +68,7 @@ def run_blocks(run: "Run", cluster: "Cluster", values: list[Any]) -> list[Any] |
     _run_members(cluster, early, calls, values, {at for i in late for at in cluster.sources[i]}, times, run.reuses)
     cut = [value is not None and _is_cut(value.shape, len(full), axis) for value in values]
     values = [value if is_cut else widened(value) for value, is_cut in zip(values, cut, strict=True)]
-    leaving = [(i, _room(xp, made[i], cluster.members[i], values)) for i in cluster.leaving if i not in early]
+    leaving = [(i, _room(xp, cluster.members[i], likes[cluster.outside + i])) for i in cluster.leaving if i not in early]
     for index in _blocks(full, axis):
         table = [
             widened(value[_within(index, value.shape, len(full))]) if is_cut else value
@@ -179,9 +180,23 @@ def _blocks(full: tuple[int, ...], axis: int) -> Iterator[tuple[slice, ...]]:
             yield (*lead, part)
 
 
-def _room(xp: Any, shape: tuple[int, ...], member: "Step", values: Sequence[Any]) -> Any:
-    """Return an array for a result, whose axes lie in memory as those of the operands."""
+def _like(cluster: "Cluster", values: Sequence[Any]) -> list[Any]:
+    """Return for each value an array of bytes, never touched, whose axes lie in memory as those of the whole value would: sums of
+    it then add up in the same order.
+    """
+    import numpy as np
+
+    byte = np.empty(1, np.int8)
+    found = [None if value is None else np.lib.stride_tricks.as_strided(byte, value.shape, value.strides) for value in values]
+    for sources in cluster.sources:
+        operands = [found[i] for i in sources if i >= 0]
+        modes: list[Any] = [["readonly"]] * len(operands) + [["writeonly", "allocate"]]
+        found.append(np.nditer([*operands, None], ["zerosize_ok"], modes).operands[-1])
+    return found
+
+
+def _room(xp: Any, member: "Step", like: Any) -> Any:
+    """Return an array for a result."""
     wanted = _left_dtype(xp, member)
-    check_room(xp, shape, wanted.itemsize)
-    like = next((value for value in values if value is not None and value.shape == shape), None)
-    return xp.empty(shape, wanted) if like is None else xp.empty_like(like, wanted)
+    check_room(xp, like.shape, wanted.itemsize)
+    return xp.empty_like(like, wanted)

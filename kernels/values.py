@@ -47,9 +47,12 @@ def on_grid(alone: list[Any], dtype: DType, is_exact: bool, reuses: bool) -> Any
 
 
 def detached(results: tuple[Any, ...]) -> Sequence[Any]:
-    """Return the results, copied where they are small parts of arrays that may be dropped only when nothing shows them."""
+    """Return the results, copied where they are small parts of arrays that may be dropped only when nothing shows them.
+
+    The axes of a copy lie in memory as before: sums and products add up in that order.
+    """
     total = sum(getattr(result, "nbytes", 0) for result in results)
-    return [result.copy() if _is_part(result, 2 * total) else result for result in results]
+    return [result.copy("K") if _is_part(result, 2 * total) else result for result in results]
 
 
 def _is_part(array: Any, size: int) -> bool:

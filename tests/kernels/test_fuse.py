@@ -13,6 +13,7 @@ from ampgraph.graph.dtypes import cast_array, find_dtype
 from ampgraph.graph.types import Tensor
 from ampgraph.kernels import blocks
 from ampgraph.kernels.memory import measure_memory
+from ampgraph.kernels.values import detached
 
 F32 = find_dtype("float32")
 UNARY = ("Relu", "Sigmoid", "Neg", "Abs", "Exp", "Floor", "Tanh", "Identity", "Erf")
@@ -364,3 +365,57 @@ def test_single_numbers_are_constants(op: str) -> None:
         array = ag.compile(graph, fuse=fuse)({})["y"]
         assert isinstance(array, np.ndarray)
         assert array == 1
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
+def test_sums_add_up_in_the_same_order(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values lie in memory as they do node by node, be they kept as float32 or not, copied, or computed in blocks."""
+    graph = ag.parse_graph(f"""
+    graph g(%x: {dtype}[1,64,24,10], %w: {dtype}[1,10,1,1]) opset [""=13] {{
+      %n: {dtype}[1,64,24,10] = Sqrt<T={dtype}>(%x)
+      %t: {dtype}[1,24,10,64] = Transpose<T={dtype}>(%n) {{perm=[0, 2, 3, 1]}}
+      %a: {dtype}[1,24,10,64] = Mul<T={dtype}>(%t, %t)
+      %b: {dtype}[1,24,10,64] = Sigmoid<T={dtype}>(%a)
+      %g: f32[1,24,10,64] = Cast<T1={dtype},T2=f32>(%b)
+      %h: f32[1,24,10,64] = Mul<T=f32>(%g, %g)
+      %y: f32[1,24,10,1] = ReduceMean<T=f32>(%h) {{axes=[3]}}
+      %c: {dtype}[1,10,24,64] = Transpose<T={dtype}>(%b) {{perm=[0, 2, 1, 3]}}
+      %d: {dtype}[1,10,24,64] = Add<T={dtype}>(%c, %w)
+      %e: {dtype}[1,10,24,64] = Exp<T={dtype}>(%d)
+      %f: f32[1,10,24,64] = Cast<T1={dtype},T2=f32>(%e)
+      %q: f32[1,10,24,64] = Mul<T=f32>(%f, %f)
+      %z: f32[1,10,24,1] = ReduceSum<T=f32>(%q, %axes)
+      %axes: i64[1] = ampgraph.Initializer<T=i64>() {{value=dense<i64[1], [3]>}}
+      return %y, %z
+    }}
+    """)
+    run_both(graph, random_feeds(graph))
+    monkeypatch.setattr(blocks, "_LEAST", 2)
+    for size in (64, 1000):
+        monkeypatch.setattr(blocks, "_BLOCK", size)
+        run_both(graph, random_feeds(graph))
+
+
+def test_results_of_blocks_lie_in_memory_as_whole_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = ag.parse_graph("""
+    graph g(%x: f32[6,5,4], %y: f32[4,5,6], %w: f32[5,1]) opset [""=21] {
+      %t: f32[4,5,6] = Transpose<T=f32>(%x)
+      %a: f32[4,5,6] = Exp<T=f32>(%t)
+      %b: f32[4,5,6] = Mul<T=f32>(%a, %w)
+      %c: f32[4,5,6] = Add<T=f32>(%b, %y)
+      return %b, %c
+    }
+    """)
+    feeds = random_feeds(graph)
+    whole = ag.compile(graph, fuse=False)(feeds)
+    monkeypatch.setattr(blocks, "_LEAST", 2)
+    monkeypatch.setattr(blocks, "_BLOCK", 7)
+    parts = ag.compile(graph)(feeds)
+    assert [array.strides for array in parts.values()] == [array.strides for array in whole.values()]
+
+
+def test_copies_of_parts_keep_the_order_of_axes() -> None:
+    part = np.arange(120, dtype=np.float32).reshape(4, 5, 6)[:1].transpose(2, 1, 0)
+    (copy,) = detached((part,))
+    assert copy.base is None
+    assert copy.strides[:2] == part.strides[:2]
