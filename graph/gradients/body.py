@@ -1,0 +1,205 @@
+"""A function taken apart for its gradient: what it computes forward, and what comes back.
+
+The gradient is built inside of a copy of the function, as anywhere else. Then its nodes move to a function of their own,
+and what they use of the copy becomes further results of it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..dtypes import DType
+from ..graph import Graph, Node, Value
+from ..infer.dims import Dims
+from ..types import Shape
+from .builder import Builder, operands
+from .sweep import depending, differentiate, prune
+
+
+class Body:
+    """A function and its gradient.
+
+    Attributes:
+        forward: A copy of the function, in the library.
+        inner: Builds in it.
+        gradients: By index of the input, its gradient.
+        inputs: Indices of the inputs that the gradient uses; set by :meth:`settle`.
+        kept: Values in ``forward`` that the gradient uses, other than those.
+    """
+
+    def __init__(
+        self, b: Builder, name: str, shapes: Sequence[Shape], dys: Mapping[int, Value], wanted: Iterable[int]
+    ) -> None:
+        """Differentiate a function.
+
+        Args:
+            b: Builds the graph that calls it.
+            name: Its name.
+            shapes: Shapes of its inputs.
+            dys: By index of the result, the gradient of what is finally differentiated; in the calling graph.
+            wanted: Indices of the inputs to differentiate by.
+        """
+        self.forward = private_copy(b.graph, name, shapes)
+        graph = self.forward
+        self._seeds: dict[int, Value] = {}
+        for k, dy in dys.items():
+            assert dy.dtype is not None
+            dims = b.dims(dy)
+            self._seeds[k] = graph.add(
+                "Placeholder", name=graph.fresh_name(f"grad_{k}"), types={"dtype": dy.dtype}, attributes={"shape": Shape(dims)}
+            ).outputs[0]
+        self.inner = Builder(graph)
+        wanted = list(wanted)
+        ys = [graph.outputs[k] for k in dys]
+        found = differentiate(self.inner, ys, [graph.inputs[k] for k in wanted], list(self._seeds.values()))
+        self.gradients = {k: g for k, g in zip(wanted, found, strict=True) if g is not None}
+        self.inputs: list[int] = []
+        self.kept: list[Value] = []
+        self._moving: list[Node] = []
+
+    def settle(self) -> None:
+        """Find what the gradients use, and leave in ``forward`` only what is not part of them."""
+        inner, graph = self.inner, self.forward
+        results = list(self.gradients.values())
+        prune(inner, results)
+        own = [node for node in inner.added if node in graph]
+        inside = {*own, *(seed.producer for seed in self._seeds.values())}
+        place = {value: k for k, value in enumerate(graph.inputs)}
+        self._alias: dict[Value, Value] = {}
+        constants: dict[Node, None] = {}
+        inputs: dict[int, None] = {}
+        kept: dict[Value, None] = {}
+        for value in (*(value for node in own for value in operands(node)), *results):
+            if value.producer in inside:
+                continue
+            source = through_identity(value)
+            self._alias[value] = source
+            if source in place:
+                inputs[place[source]] = None
+            elif source.producer.op_type == "Const":
+                constants[source.producer] = None
+            else:
+                kept[source] = None
+        for value in kept:
+            value.shape = Shape(_whole(inner.dims(value)))
+        self.inputs, self.kept = sorted(inputs), list(kept)
+        self._moving = [*constants, *own]
+        graph.remove_all(inside)
+
+    def seeds(self) -> dict[int, Value]:
+        """Return, by index of the result, what stands for its gradient."""
+        return self._seeds
+
+    def move_to(self, graph: Graph, known: Mapping[Value, Value]) -> dict[int, Value]:
+        """Add the nodes of the gradient to another graph.
+
+        Args:
+            graph: The graph.
+            known: What stands there for the seeds, the inputs and the kept values.
+
+        Returns:
+            By index of the input, its gradient there.
+        """
+        values = dict(known)
+
+        def find(value: Value) -> Value:
+            found = values.get(value)
+            return values[self._alias[value]] if found is None else found
+
+        for node in self._moving:
+            twin = graph.add(
+                node.op_type,
+                [find(value) for value in operands(node)],
+                domain=node.domain,
+                name=graph.fresh_name(node.name),
+                attributes=node.attributes,
+                types=node.types,
+                device=node.device,
+            )
+            for old, new in zip(node.outputs, twin.outputs, strict=True):
+                values[old] = new
+                new.shape = old.shape
+        return {k: find(value) for k, value in self.gradients.items()}
+
+
+def _whole(dims: Dims) -> Dims:
+    """Return a shape without symbols, which mean nothing outside."""
+    return None if dims is None else tuple(dim if isinstance(dim, int) else None for dim in dims)
+
+
+def private_copy(graph: Graph, name: str, shapes: Sequence[Shape]) -> Graph:
+    """Return a copy of a function under a name of its own, for operands of these shapes."""
+    copy = graph.functions[name].copy_of_one(fresh_function(graph, f"{name}_forward"))
+    for value, shape in zip(copy.inputs, shapes, strict=True):
+        if shape.dims is not None:
+            value.shape = shape
+    return copy
+
+
+def fresh_function(graph: Graph, base: str) -> str:
+    """Return ``base``, or that with a number, as no function of the library is named."""
+    name, k = base, 0
+    while name in graph.functions:
+        k += 1
+        name = f"{base}_{k}"
+    return name
+
+
+def new_function(graph: Graph, base: str) -> Graph:
+    """Add an empty function to the library."""
+    name = fresh_function(graph, base)
+    found = graph.functions[name] = Graph(name, graph.functions)
+    return found
+
+
+def finish(graph: Graph, outputs: Sequence[Value]) -> None:
+    """Let a function return these values."""
+    graph.outputs = list(outputs)
+    graph.output_names = [f"output_{i}" for i in range(len(outputs))]
+
+
+def append_outputs(graph: Graph, values: Iterable[Value]) -> None:
+    """Let a function return more values."""
+    names = set(graph.output_names)
+    for value in values:
+        k = len(graph.outputs)
+        while f"output_{k}" in names:
+            k += 1
+        names.add(f"output_{k}")
+        graph.outputs.append(value)
+        graph.output_names.append(f"output_{k}")
+
+
+def through_identity(value: Value) -> Value:
+    """Return the value that another one is handed on from."""
+    while value.producer.op_type == "Identity" and value.producer.inputs[0] is not None:
+        value = value.producer.inputs[0]
+    return value
+
+
+def extend(node: Node, attributes: Mapping[str, Any], variables: Sequence[str], dtypes: Sequence[DType]) -> list[Value]:
+    """Let a call give more results; return them.
+
+    Args:
+        node: The node, whose operands are set already.
+        attributes: Its attributes from now on.
+        variables: The list variables that get the dtypes.
+        dtypes: One for each further result.
+    """
+    start = len(node.outputs)
+    schema = node.graph.find_schema("tf", node.op_type)
+    assert schema is not None
+    node.types = {**node.types, **{f"{var}[{start + i}]": d for var in variables for i, d in enumerate(dtypes)}}
+    node.attributes = attributes
+    node.signature = schema.signature(node.attributes, node.types, node.inputs)
+    found = [Value(node, start + i) for i in range(len(dtypes))]
+    node.outputs += found
+    return found
+
+
+def outputs_by_input(graph: Graph, starts: Iterable[int], order: Sequence[Node]) -> dict[int, set[int]]:
+    """Return for some inputs of a function which of its results depend on each by a differentiable path."""
+    found = {}
+    for k in starts:
+        active = depending(order, [graph.inputs[k]])
+        found[k] = {i for i, value in enumerate(graph.outputs) if value in active}
+    return found
