@@ -14,6 +14,11 @@ def _rows(b: Builder, values: Value, ids: Value) -> Value:
     return b.node("GatherV2", [values, ids, b.constant(0, INT32)]).outputs[0]
 
 
+def _shared(b: Builder, dy: Value, count: Value) -> Value:
+    """Divide by a count, which is 0 for a segment without rows."""
+    return b.div(dy, b.op("Maximum", count, 1.0))
+
+
 def _sum(b: Builder, node: Node, dy: Value) -> Sequence[Value | None]:
     """To each row that of its segment."""
     return [_rows(b, dy, operands(node)[1])]
@@ -23,7 +28,7 @@ def _mean(b: Builder, node: Node, dy: Value) -> Sequence[Value | None]:
     """To each row that of its segment, divided by the number of rows."""
     x, ids = operands(node)[:2]
     count = b.node("SegmentSum", [b.op("OnesLike", x), ids]).outputs[0]
-    return [_rows(b, b.div(dy, count), ids)]
+    return [_rows(b, _shared(b, dy, count), ids)]
 
 
 def _extreme(b: Builder, node: Node, dy: Value) -> Sequence[Value | None]:
@@ -32,7 +37,7 @@ def _extreme(b: Builder, node: Node, dy: Value) -> Sequence[Value | None]:
     assert dy.dtype is not None
     chosen = b.op("Equal", x, _rows(b, node.outputs[0], ids))
     count = b.node("SegmentSum", [b.cast(chosen, dy.dtype), ids]).outputs[0]
-    return [b.where(chosen, _rows(b, b.div(dy, count), ids), 0.0)]
+    return [b.where(chosen, _rows(b, _shared(b, dy, count), ids), 0.0)]
 
 
 def _segment_prod(b: Builder, node: Node, dy: Value) -> Sequence[Value | None]:
@@ -79,7 +84,7 @@ def _unsorted_extreme(b: Builder, node: Node, dy: Value) -> Sequence[Value | Non
     assert dy.dtype is not None
     chosen = b.op("LogicalAnd", b.op("Equal", x, _rows(b, node.outputs[0], known.lookup)), known.kept)
     shares = b.node("UnsortedSegmentSum", [b.cast(chosen, dy.dtype), ids, count]).outputs[0]
-    return [b.where(chosen, _rows(b, b.div(dy, shares), known.lookup), 0.0)]
+    return [b.where(chosen, _rows(b, _shared(b, dy, shares), known.lookup), 0.0)]
 
 
 def _unsorted_prod(b: Builder, node: Node, dy: Value) -> Sequence[Value | None]:

@@ -63,6 +63,16 @@ def _roll(b: Builder, node: Node, dy: Value) -> Sequence[Value | None]:
     return [b.node("Roll", [dy, b.neg(shift), axis]).outputs[0]]
 
 
+def _matrix_diag_part(b: Builder, node: Node, dy: Value) -> Sequence[Value | None]:
+    """Zeros around the diagonal."""
+    return [b.op("MatrixSetDiag", b.zeros_like(operands(node)[0]), dy)]
+
+
+def _matrix_set_diag(b: Builder, node: Node, dy: Value) -> Sequence[Value | None]:
+    """To the matrix all but the diagonal, which goes to the other operand."""
+    return [b.op("MatrixSetDiag", dy, b.zeros_like(operands(node)[1])), b.op("MatrixDiagPart", dy)]
+
+
 def _inverse(op: str) -> "Rule":
     """Make the rule of an op that another one, of the same operands and attributes, undoes."""
 
@@ -93,6 +103,8 @@ RULES: dict[str, "Rule"] = {
     **dict.fromkeys(["MatrixBandPart", "Reverse", "ReverseSequence", "ReverseV2"], _again),
     "BroadcastTo": _broadcast_to,
     "Fill": _fill,
+    "MatrixDiagPart": _matrix_diag_part,
+    "MatrixSetDiag": _matrix_set_diag,
     "Roll": _roll,
     "Tile": _tile,
     "Transpose": _transpose,

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from ampgraph.graph.types import Shape
+
 from .check import Case
 
 
@@ -22,7 +24,7 @@ _ANY = (2, 3)
 
 #: Functions of one number on which interval.
 UNARY = [
-    *(Case(op, [_spread(2, 3)]) for op in "Abs Elu LeakyRelu Relu Selu Sign Softsign Softplus".split()),
+    *(Case(op, [_spread(2, 3)]) for op in "Abs Elu LeakyRelu Relu Selu Softsign Softplus".split()),
     *(
         Case(op, [_ANY])
         for op in (
@@ -37,7 +39,8 @@ UNARY = [
     *(Case(op, [_ANY], among=(0.5, 3), second=op == "Lgamma") for op in ("Lgamma", "Digamma")),
     Case("Acosh", [_ANY], among=(1.5, 3)),
     Case("CheckNumerics", [_ANY], {"message": "m"}),
-    Case("EnsureShape", [_ANY], {"shape": None}),
+    Case("EnsureShape", [_ANY], {"shape": Shape((None, 3))}),
+    Case("Sign", [_spread(2, 3)], second=False),
     Case("L2Loss", [_ANY]),
     Case("Ndtri", [_ANY], among=(0.1, 0.9)),
     Case("Polygamma", [np.array([1.0, 2.0, 3.0]), (2, 3)], among=(0.5, 3), fixed=[0]),
@@ -65,7 +68,7 @@ BINARY = [
     *(Case(op, [(), (2, 3)], note="scalar") for op in ("AddV2", "Maximum", "RealDiv")),
     Case("FloorMod", [np.array([5.3, -4.2, 3.1]), np.array([2.0, 1.5, -2.0])]),
     Case("AddN", [(2, 3)] * 3, {"N": 3}),
-    Case("AccumulateNV2", [(2, 3)] * 2, {"N": 2, "shape": None}),
+    Case("AccumulateNV2", [(2, 3)] * 2, {"N": 2, "shape": Shape((2, 3))}),
     Case("ClipByValue", [_spread(3, 3), np.array(-1.0), np.array(0.9)]),
     Case("ClipByValue", [_spread(3, 3), np.full((3, 3), -1.0), np.full((3, 3), 0.9)], note="bounds"),
     Case("Select", [np.array([True, False]), (2, 3), (2, 3)], note="rows"),
@@ -154,6 +157,8 @@ SHAPE = [
     Case("Diag", [(3,)]),
     Case("DiagPart", [(3, 3)]),
     Case("MatrixDiag", [(2, 3)]),
+    Case("MatrixDiagPart", [(2, 3, 4)]),
+    Case("MatrixSetDiag", [(2, 3, 4), (2, 3)]),
     Case("MatrixBandPart", [(2, 3, 4), np.array(1, np.int64), np.array(0, np.int64)]),
     Case("SpaceToDepth", [(1, 4, 4, 3)], {"block_size": 2}),
     Case("DepthToSpace", [(1, 2, 2, 12)], {"block_size": 2}),
@@ -186,9 +191,9 @@ PARTS = [
 
 INDEX = [
     Case("Gather", [(4, 3), _i([[0, 2], [2, 3]])]),
-    Case("GatherV2", [(4, 3), _i([[0, 2], [2, 3]]), np.array(0, np.int32)], types={"Taxis": "int32"}),
+    Case("GatherV2", [(4, 3), _i([[0, 2], [2, 3]]), np.array(0, np.int32)], dynamic=False),
     Case("GatherV2", [(2, 4, 3), _i(3, 3, 0), np.array(1, np.int32)], note="axis", dynamic=False),
-    Case("GatherV2", [(2, 4, 3), _i([[0, 2], [2, 3]]), np.array(-1, np.int32)], note="last", dynamic=False),
+    Case("GatherV2", [(2, 4, 3), _i([[0, 2], [2, 1]]), np.array(-1, np.int32)], note="last", dynamic=False),
     Case("GatherV2", [(2, 5, 3), _i([[0, 2], [2, 2]]), np.array(1, np.int32)], {"batch_dims": 1}, note="batch", dynamic=False),
     Case(
         "GatherV2", [(2, 3, 5), _i([[0, 2], [2, 2]]), np.array(2, np.int32)], {"batch_dims": 1}, note="batch2", dynamic=False
@@ -211,7 +216,7 @@ _NEGATIVE = _i(0, -1, 1, 0)
 SEGMENT = [
     *(Case(f"Segment{kind}", [_spread(4, 2), _SEGMENTS]) for kind in ("Max", "Mean", "Min", "Prod", "Sum")),
     *(
-        Case(f"UnsortedSegment{kind}", [_spread(4, 2), _NEGATIVE, np.array(3, np.int32)])
+        Case(f"UnsortedSegment{kind}", [_spread(4, 2), _NEGATIVE, np.array(2, np.int32)])
         for kind in ("Max", "Min", "Prod", "Sum")
     ),
     Case("UnsortedSegmentSum", [(2, 2, 3), _i([[0, 1], [1, 0]]), np.array(2, np.int32)], note="ranks"),
@@ -222,9 +227,13 @@ SEGMENT = [
     ),
 ]
 
+_LABELS = np.array([[0.1, 0.2, 0.3, 0.4], [0, 0, 1, 0], [0.5, 0, 0, 0.5]])
+
 LOSSES = [
-    Case("SoftmaxCrossEntropyWithLogits", [(3, 4), (3, 4)], results=[0]),
-    Case("SoftmaxCrossEntropyWithLogits", [(3, 4), (3, 4)], note="both", second=False),
+    Case("SoftmaxCrossEntropyWithLogits", [(3, 4), _LABELS], results=[0], fixed=[1]),
+    Case("SoftmaxCrossEntropyWithLogits", [(3, 4), _LABELS], note="both", fixed=[1], second=False),
+    Case("SoftmaxCrossEntropyWithLogits", [(3, 4), (3, 4)], note="labels", fixed=[0]),
+    Case("SoftmaxCrossEntropyWithLogits", [(3, 4), np.full((1, 4), 0.25)], results=[0], fixed=[1], note="broadcast"),
     Case("SparseSoftmaxCrossEntropyWithLogits", [(3, 4), _i(0, 3, 2)], results=[0]),
     Case("SparseSoftmaxCrossEntropyWithLogits", [(3, 4), _i(0, 3, 2)], note="both", second=False),
 ]
@@ -283,13 +292,13 @@ _Y, _Y3 = _largest(_X, 1, None), _largest(_X3, 2, None)
 POOL = [
     Case("MaxPool", [_X], _POOL),
     Case("MaxPoolV2", [_X, _i(1, 2, 2, 1), _i(1, 2, 2, 1)], {"padding": "SAME"}),
-    Case("MaxPool3D", [_X3], _POOL3),
+    Case("MaxPool3D", [_X3], _POOL3, dtype="float32"),
     Case("MaxPoolGrad", [_X, _Y, (1, 3, 2, 2)], _POOL, fixed=[0, 1]),
     Case("MaxPoolGradV2", [_X, _Y, (1, 3, 2, 2), _i(1, 2, 2, 1), _i(1, 2, 2, 1)], {"padding": "SAME"}, fixed=[0, 1]),
     Case("MaxPoolGradGrad", [_X, _Y, (1, 5, 4, 2)], _POOL, fixed=[0, 1]),
     Case("MaxPoolGradGradV2", [_X, _Y, (1, 5, 4, 2), _i(1, 2, 2, 1), _i(1, 2, 2, 1)], {"padding": "SAME"}, fixed=[0, 1]),
-    Case("MaxPool3DGrad", [_X3, _Y3, _Y3.shape], _POOL3, fixed=[0, 1], types={"TInput": "float64"}),
-    Case("MaxPool3DGradGrad", [_X3, _Y3, _X3.shape], _POOL3, fixed=[0, 1]),
+    Case("MaxPool3DGrad", [_X3, _Y3, _Y3.shape], _POOL3, fixed=[0, 1], dtype="float32"),
+    Case("MaxPool3DGradGrad", [_X3, _Y3, _X3.shape], _POOL3, fixed=[0, 1], dtype="float32"),
     Case("MaxPoolWithArgmax", [_X], _POOL, results=[0], second=False),
     Case("AvgPool", [(1, 5, 4, 2)], _POOL),
     Case("AvgPool3D", [(1, 3, 4, 4, 2)], _POOL3),
@@ -304,7 +313,30 @@ NORM = [
     Case("BiasAdd", [(2, 2, 3), (3,)]),
     Case("BiasAdd", [(2, 3, 2, 2), (3,)], {"data_format": "NCHW"}, note="NCHW"),
     Case("BiasAddV1", [(2, 2, 3), (3,)]),
-    Case("LRN", [(1, 2, 2, 7)], {"depth_radius": 2, "alpha": 0.3}, second=False),
+    *(
+        Case(
+            f"FusedBatchNorm{version}",
+            [(2, 3, 3, 3), _STATS[0], _STATS[1], np.zeros(0), np.zeros(0)],
+            {"is_training": True, "epsilon": 0.1},
+            results=[0],
+            fixed=[3, 4],
+            dtype="float32",
+        )
+        for version in ("", "V2", "V3")
+    ),
+    *(
+        Case(
+            f"FusedBatchNorm{version}",
+            [(2, 3, 2, 2), *_STATS, *_GIVEN],
+            {"is_training": False, "epsilon": 0.1, "data_format": "NCHW"},
+            results=[0],
+            fixed=[3, 4],
+            dtype="float32",
+            note="given",
+        )
+        for version in ("V2", "V3")
+    ),
+    Case("LRN", [(1, 2, 2, 7)], {"depth_radius": 2, "alpha": 0.3}, second=False, dtype="float32"),
 ]
 
 _PICTURE = (1, 3, 4, 2)
@@ -319,11 +351,83 @@ IMAGE = [
         Case(f"Resize{kind}Grad", [(1, 5, 7, 2), _PICTURE], dtype="float32", fixed=[1], second=False)
         for kind in ("Bicubic", "Bilinear")
     ),
+    Case(
+        "CropAndResize",
+        [(2, 4, 5, 2), np.array([[0.1, 0.2, 0.7, 0.83], [0.3, 0.05, 0.9, 0.6]], np.float32), _i(1, 0), _i(3, 3)],
+        dtype="float32",
+        second=False,
+    ),
+    Case(
+        "ScaleAndTranslate",
+        [_PICTURE, _i(5, 7), np.array([1.5, 1.7], np.float32), np.array([0.1, -0.2], np.float32)],
+        {"antialias": False},
+        dtype="float32",
+        second=False,
+        fixed=[2, 3],
+    ),
     Case("ResizeNearestNeighbor", [_PICTURE, _i(5, 7)]),
     Case("ResizeNearestNeighborGrad", [(1, 5, 7, 2), _i(3, 4)]),
 ]
 
+_CELLS = {"cell_clip": -1.0, "forget_bias": 0.5}
+
+RNN = [
+    *(
+        Case(
+            op,
+            [np.array(3, np.int64), (3, 2, 2), (2, 3), (2, 3), (5, 12), (3,), (3,), (3,), (12,)],
+            {**(_CELLS if op == "BlockLSTM" else {"cell_clip": -1.0}), "use_peephole": peephole},
+            results=[1, 6],
+            second=False,
+            dtype="float32",
+            among=(-1, 1),
+            fixed=[] if peephole else [5, 6, 7],
+            note=f"{peephole:d}",
+        )
+        for op in ("BlockLSTM", "BlockLSTMV2")
+        for peephole in (False, True)
+    ),
+    Case(
+        "LSTMBlockCell",
+        [(2, 2), (2, 3), (2, 3), (5, 12), (3,), (3,), (3,), (12,)],
+        {**_CELLS, "use_peephole": True},
+        results=[1, 6],
+        second=False,
+        dtype="float32",
+        among=(-1, 1),
+    ),
+    Case(
+        "LSTMBlockCell",
+        [(2, 2), (2, 3), (2, 3), (5, 12), (3,), (3,), (3,), (12,)],
+        _CELLS,
+        results=[6],
+        second=False,
+        dtype="float32",
+        among=(-1, 1),
+        fixed=[4, 5, 6],
+        note="plain",
+    ),
+    Case(
+        "GRUBlockCell",
+        [(2, 2), (2, 3), (5, 6), (5, 3), (6,), (3,)],
+        results=[3],
+        second=False,
+        dtype="float32",
+        among=(-1, 1),
+    ),
+    *(
+        Case(
+            f"CudnnRNN{version}",
+            [(3, 2, 2), (1, 2, 3), (1, 2, 3), (4 * 3 * (2 + 3 + 2),), *([_i(3, 3)] if version == "V3" else [])],
+            results=[0, 1, 2],
+            second=False,
+            among=(-1, 1),
+        )
+        for version in ("", "V2", "V3")
+    ),
+]
+
 CASES = [
     *(*UNARY, *GRADIENT_OPS, *BINARY, *MATMUL, *REDUCE, *SHAPE, *PARTS, *INDEX, *SEGMENT, *LOSSES, *CONV, *POOL, *NORM),
-    *IMAGE,
+    *(*IMAGE, *RNN),
 ]

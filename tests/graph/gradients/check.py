@@ -27,7 +27,7 @@ class Case:
         results: Indices of the results that are differentiated; all floating ones if None.
         second: Whether its gradient has a gradient.
         dynamic: Whether it has a gradient where no shape and no operand is known.
-        dtype: Of random arrays; also how exact the check can be.
+        dtype: Of floating operands; also how exact the check can be.
         among: Bounds of random arrays.
         fixed: Indices of floating operands that are not differentiated by.
         types: Type variables that operands do not give.
@@ -54,10 +54,8 @@ class Case:
     def arrays(self) -> list[Any]:
         """Return the operands."""
         rng = np.random.default_rng(zlib.crc32(self.name.encode()))
-        return [
-            rng.uniform(*self.among, operand).astype(self.dtype) if isinstance(operand, tuple) else np.asarray(operand)
-            for operand in self.operands
-        ]
+        arrays = [rng.uniform(*self.among, x) if isinstance(x, tuple) else np.asarray(x) for x in self.operands]
+        return [x.astype(self.dtype) if x.dtype == np.float64 else x for x in arrays]
 
 
 class Checked:
