@@ -9,6 +9,7 @@ from typing import Any
 
 from ..dtypes import DType
 from ..graph import Graph, Node, Value
+from ..infer.control import Fact
 from ..infer.dims import Dims
 from ..types import Shape
 from .builder import Builder, operands
@@ -27,18 +28,18 @@ class Body:
     """
 
     def __init__(
-        self, b: Builder, name: str, shapes: Sequence[Shape], dys: Mapping[int, Value], wanted: Iterable[int]
+        self, b: Builder, name: str, facts: Sequence[Fact], dys: Mapping[int, Value], wanted: Iterable[int]
     ) -> None:
         """Differentiate a function.
 
         Args:
             b: Builds the graph that calls it.
             name: Its name.
-            shapes: Shapes of its inputs.
+            facts: What is known about its inputs.
             dys: By index of the result, the gradient of what is finally differentiated; in the calling graph.
             wanted: Indices of the inputs to differentiate by.
         """
-        self.forward = private_copy(b.graph, name, shapes)
+        self.forward = private_copy(b.graph, name)
         graph = self.forward
         self._seeds: dict[int, Value] = {}
         for k, dy in dys.items():
@@ -47,7 +48,7 @@ class Body:
             self._seeds[k] = graph.add(
                 "Placeholder", name=graph.fresh_name(f"grad_{k}"), types={"dtype": dy.dtype}, attributes={"shape": Shape(dims)}
             ).outputs[0]
-        self.inner = Builder(graph)
+        self.inner = Builder(graph, facts)
         wanted = list(wanted)
         ys = [graph.outputs[k] for k in dys]
         found = differentiate(self.inner, ys, [graph.inputs[k] for k in wanted], list(self._seeds.values()))
@@ -126,13 +127,9 @@ def _whole(dims: Dims) -> Dims:
     return None if dims is None else tuple(dim if isinstance(dim, int) else None for dim in dims)
 
 
-def private_copy(graph: Graph, name: str, shapes: Sequence[Shape]) -> Graph:
-    """Return a copy of a function under a name of its own, for operands of these shapes."""
-    copy = graph.functions[name].copy_of_one(fresh_function(graph, f"{name}_forward"))
-    for value, shape in zip(copy.inputs, shapes, strict=True):
-        if shape.dims is not None:
-            value.shape = shape
-    return copy
+def private_copy(graph: Graph, name: str) -> Graph:
+    """Return a copy of a function under a name of its own."""
+    return graph.functions[name].copy_of_one(fresh_function(graph, f"{name}_forward"))
 
 
 def fresh_function(graph: Graph, base: str) -> str:

@@ -1,12 +1,12 @@
 """What a rule builds with: nodes are added to the graph with their shapes, and known shapes become constants."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..dtypes import DTYPES, DType
 from ..errors import GraphError
 from ..graph import Graph, Node, Value
-from ..infer.control import NOTHING
+from ..infer.control import NOTHING, Fact
 from ..infer.dims import Dims, Element
 from ..infer.engine import Library, Scope
 from ..types import Shape, Tensor
@@ -31,11 +31,12 @@ class Builder:
         active: The values whose gradient is wanted.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, facts: Sequence[Fact] | None = None) -> None:
+        """Infer shapes in the graph, for inputs of which this much is known."""
         self.graph = graph
         self.added: dict[Node, None] = {}
         self.active: Collection[Value] = ()
-        self._scope = Scope(graph, Library(graph.functions), [NOTHING] * len(graph.inputs))
+        self._scope = Scope(graph, Library(graph.functions), [NOTHING] * len(graph.inputs) if facts is None else list(facts))
         self._scope.run()
         self._constants: dict[tuple[str, Any, DType], Value] = {}
         self._sizes: dict[tuple[Value, DType], Value] = {}
@@ -50,6 +51,11 @@ class Builder:
     def dims(self, value: Value) -> Dims:
         """Return the shape of a value as far as known."""
         return self._scope.facts.get(value, NOTHING)[0]
+
+    def facts(self, values: Iterable[Value]) -> list[Fact]:
+        """Return what is known about values, whatever integers they hold."""
+        found = (self._scope.facts.get(value, NOTHING) for value in values)
+        return [(dims, content if isinstance(content, Element) else None) for dims, content in found]
 
     def rank(self, value: Value) -> int | None:
         """Return the number of dimensions, or None if it is not known."""
@@ -72,11 +78,6 @@ class Builder:
         """Return the shape of what a handle holds, as far as known."""
         content = self._scope.facts.get(handle, NOTHING)[1]
         return content.dims if isinstance(content, Element) else None
-
-    def believe(self, value: Value, dims: Dims) -> None:
-        """Note the shape of a value that nothing else tells."""
-        self._scope.facts[value] = (dims, None)
-        value.shape = Shape(dims)
 
     def follow(self, node: Node) -> None:
         """Infer the shapes of what a new or changed node computes."""

@@ -88,8 +88,8 @@ def _derive(
     """
     given = {k: dy for k, dy in enumerate(dys) if dy is not None}
     wanted = [k for k, value in enumerate(values) if value in b.active]
-    shapes = [Shape(b.dims(value)) for value in values]
-    bodies = [Body(b, function_of(node, ref), shapes, given, wanted) for ref in references]
+    facts = b.facts(values)
+    bodies = [Body(b, function_of(node, ref), facts, given, wanted) for ref in references]
     results = [k for k in wanted if any(k in body.gradients for body in bodies)]
     if not results:
         for body in bodies:

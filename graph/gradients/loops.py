@@ -41,8 +41,7 @@ def _loop(b: Builder, node: Node, *dys: Value | None) -> Sequence[Value | None]:
     starts = {k: _start(b, node.outputs[k], dys[k]) for k in values}
     if not carried:
         return []
-    shapes = [Shape(b.dims(value)) for value in node.outputs]
-    body = Body(b, name, shapes, starts, carried)
+    body = Body(b, name, b.facts(node.outputs), starts, carried)
     for k in values:
         body.gradients.setdefault(k, body.inner.zeros_like(body.forward.inputs[k]))
     handles = [k for k in handles if k in body.gradients]
@@ -117,7 +116,7 @@ def _collect(b: Builder, node: Node, body: Body, collected: Sequence[Value]) -> 
         shape = b.constant(_known(value), INT32)
         empty.append(b.op("EmptyTensorList", shape, b.constant(-1, INT32), types={"element_dtype": value.dtype}))
     condition = node.attr("cond")
-    twin = private_copy(node.graph, function_of(node, condition), [Shape(None)] * len(node.inputs))
+    twin = private_copy(node.graph, function_of(node, condition))
     dtypes = [INT32, *[VARIANT] * len(collected)]
     added = []
     for graph in (forward, twin):

@@ -10,10 +10,11 @@ import numpy as np
 from ampgraph.graph import Graph, Value
 from ampgraph.graph.dtypes import DType, dtype_of_array, find_dtype
 from ampgraph.graph.gradients import gradients
-from ampgraph.graph.schemas.tf import find
 from ampgraph.graph.types import Shape, Tensor
 from ampgraph.graph.verify import verify
 from ampgraph.kernels.program import compile
+
+Run = Callable[[Mapping[str, Any]], list[Any]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,114 +59,112 @@ class Case:
         return [x.astype(self.dtype) if x.dtype == np.float64 else x for x in arrays]
 
 
-class Checked:
-    """A graph of one op and its gradients.
-
-    Attributes:
-        graph: The graph; inputs are ``x0``, ``x1`` …, and ``v0`` … for the gradients of the results.
-        xs: What is differentiated by.
-        found: The gradients.
-    """
-
-    def __init__(self, case: Case, known: bool) -> None:
-        """Build it; with ``known``, shapes are stated and integers are constants."""
-        self.case, self.graph = case, Graph("case")
-        self.arrays = case.arrays()
-        graph, schema = self.graph, find(case.op)
-        assert schema is not None
-        values: list[Value] = []
-        for i, array in enumerate(self.arrays):
-            dtype = dtype_of_array(array.dtype)
-            if known and dtype.kind != "float":
-                tensor = Tensor.of(array, dtype)
-                values.append(graph.add("Const", attributes={"value": tensor}, types={"dtype": dtype}).outputs[0])
-            else:
-                values.append(graph.add_input(f"x{i}", dtype, Shape(array.shape if known else None)))
-        types: dict[str, DType] = {name: find_dtype(dtype) for name, dtype in case.types.items()}
-        attributes = {name: v.encode() if isinstance(v, str) else v for name, v in case.attributes.items()}
-        node = graph.add(case.op, values, attributes=attributes, types=types)
-        floats = [k for k, y in enumerate(node.outputs) if y.dtype is not None and y.dtype.kind == "float"]
-        self.places = floats if case.results is None else list(case.results)
-        self.ys = [node.outputs[k] for k in self.places]
-        self.xs = [v for i, v in enumerate(values) if v.dtype is not None and v.dtype.kind == "float" and i not in case.fixed]
-        self.vs = [graph.add_input(f"v{k}", y.dtype, Shape(None)) for k, y in enumerate(self.ys)]
-        self.found = gradients(self.ys, self.xs, self.vs)
-
-    def feeds(self, results: Sequence[Any] = ()) -> dict[str, Any]:
-        """Return arrays for the operands, and weights of the shapes of results."""
-        names = [value.name for value in self.graph.inputs]
-        feeds = {f"x{i}": array for i, array in enumerate(self.arrays) if f"x{i}" in names}
-        rng = np.random.default_rng(7)
-        return feeds | {f"v{k}": rng.uniform(-1, 1, y.shape).astype(y.dtype) for k, y in enumerate(results)}
-
-    def program(self, outputs: Sequence[Value]) -> Callable[[Mapping[str, Any]], list[Any]]:
-        """Return what computes values of the graph from feeds, of which it takes those it needs."""
-        graph = self.graph
-        graph.outputs, graph.output_names = list(outputs), [f"y{i}" for i in range(len(outputs))]
-        program = compile(graph)
-        return lambda feeds: list(program({name: feeds[name] for name in program.input_names if name in feeds}).values())
-
-
 def check(case: Case, known: bool) -> None:
-    """Compare the gradients of a case with differences; then those of the gradients."""
-    made = Checked(case, known)
-    ys, xs = made.ys, made.xs
-    dxs = [g for g in made.found if g is not None]
+    """Compare the gradients of an op with differences; with ``known``, shapes are stated and integers are constants."""
+    graph = Graph("case")
+    feeds, values = {}, []
+    for i, array in enumerate(case.arrays()):
+        dtype = dtype_of_array(array.dtype)
+        if known and dtype.kind != "float":
+            values.append(constant(graph, array))
+        else:
+            feeds[f"x{i}"] = array
+            values.append(graph.add_input(f"x{i}", dtype, Shape(array.shape if known else None)))
+    types: dict[str, DType] = {name: find_dtype(dtype) for name, dtype in case.types.items()}
+    attributes = {name: v.encode() if isinstance(v, str) else v for name, v in case.attributes.items()}
+    outputs = graph.add(case.op, values, attributes=attributes, types=types).outputs
+    floats = [y for y in outputs if y.dtype is not None and y.dtype.kind == "float"]
+    ys = floats if case.results is None else [outputs[k] for k in case.results]
+    xs = [v for i, v in enumerate(values) if v.dtype is not None and v.dtype.kind == "float" and i not in case.fixed]
+    agree(graph, ys, xs, feeds, exact=case.dtype == "float64", second=case.second)
+
+
+def constant(graph: Graph, array: Any, dtype: str | None = None) -> Value:
+    """Add a constant."""
+    tensor = Tensor.of(array, dtype)
+    return graph.add("Const", attributes={"value": tensor}).outputs[0]
+
+
+def program(graph: Graph, outputs: Sequence[Value]) -> Run:
+    """Return what computes values of a graph from feeds, of which it takes those it needs."""
+    graph.outputs, graph.output_names = list(outputs), [f"y{i}" for i in range(len(outputs))]
+    compiled = compile(graph)
+    return lambda feeds: list(compiled({name: feeds[name] for name in compiled.input_names if name in feeds}).values())
+
+
+def agree(
+    graph: Graph, ys: Sequence[Value], xs: Sequence[Value], feeds: Mapping[str, Any], *, exact: bool = True, second: bool = True
+) -> None:
+    """Compare the gradients of values with differences, then the gradients of those.
+
+    Args:
+        graph: The graph.
+        ys: What is differentiated, each weighted by random numbers.
+        xs: What by: inputs of the graph.
+        feeds: The point at which, by name of the input.
+        exact: Whether all is float64.
+        second: Whether the gradients are differentiated, too.
+    """
+    ys, xs = list(ys), list(xs)
+    compared = _Differences(graph, dict(feeds), exact)
+    vs = compared.weights(ys, "v")
+    found = gradients(ys, xs, vs)
+    dxs = [g for g in found if g is not None]
     assert xs
-    assert len(dxs) == len(xs), made.found
-    feeds = made.feeds(made.program(ys)(made.feeds()))
-    _compare(made, ys, xs, dxs, [feeds[f"v{k}"] for k in range(len(ys))], feeds)
-    if case.dtype == "float64":
-        verify(made.graph)
-    if not case.second:
+    assert len(dxs) == len(xs), found
+    compared.compare(ys, xs, dxs, vs)
+    if exact:
+        verify(graph)
+    if not second:
         return
-    rng = np.random.default_rng(3)
-    us = [made.graph.add_input(f"u{k}", g.dtype, Shape(None)) for k, g in enumerate(dxs)]
-    feeds |= {f"u{k}": rng.uniform(-1, 1, feeds[x.name].shape).astype(feeds[x.name].dtype) for k, x in enumerate(xs)}
-    weights = [feeds[u.name] for u in us]
-    by = [*xs, *made.vs]
+    us = compared.weights(dxs, "u")
+    by = [*xs, *vs]
     seconds = gradients(dxs, by, us)
     assert None not in seconds[len(xs) :], "a gradient is linear in what it is given"
     chosen = [(x, g) for x, g in zip(by, seconds, strict=True) if g is not None]
-    _compare(made, dxs, [x for x, _ in chosen], [g for _, g in chosen], weights, feeds)
-    run = made.program(dxs)
+    compared.compare(dxs, [x for x, _ in chosen], [g for _, g in chosen], us)
     for x, g in zip(by, seconds, strict=True):
         if g is None:  # no path: the gradient does not change with it
-            assert abs(_slope(made, run, x, weights, feeds)[0]) < 1e-6, x
+            assert abs(compared.slope(program(graph, dxs), x, us)[0]) < 1e-6, x
+    if exact:
+        verify(graph)
 
 
-def _slope(
-    made: Checked, run: Callable[[Mapping[str, Any]], list[Any]], x: Value, weights: Sequence[Any], feeds: Mapping[str, Any]
-) -> tuple[float, Any]:
-    """Return the slope of a weighted sum of results along a random direction of ``x``, and the direction."""
-    rng = np.random.default_rng(11)
-    at = feeds[x.name]
-    direction = rng.uniform(-1, 1, at.shape)
-    step = 1e-6 if made.case.dtype == "float64" else 4e-3
-    ends = []
-    for sign in (1, -1):
-        moved = (at + sign * step * direction).astype(at.dtype)
-        results = run({**feeds, x.name: moved})
-        ends.append(sum(float((y.astype(np.float64) * w).sum()) for y, w in zip(results, weights, strict=True)))
-    return (ends[0] - ends[1]) / (2 * step), direction
+class _Differences:
+    """A graph at a point."""
 
+    def __init__(self, graph: Graph, feeds: dict[str, Any], exact: bool) -> None:
+        self.graph, self.feeds, self.exact = graph, feeds, exact
 
-def _compare(
-    made: Checked,
-    ys: Sequence[Value],
-    xs: Sequence[Value],
-    dxs: Sequence[Value],
-    weights: Sequence[Any],
-    feeds: Mapping[str, Any],
-) -> None:
-    """Compare gradients of a weighted sum with its slopes."""
-    results = made.program(dxs)(feeds)
-    run = made.program(ys)
-    loose = 1e-6 if made.case.dtype == "float64" else 1e-2
-    for x, dx, got in zip(xs, dxs, results, strict=True):
-        assert dx.dtype is x.dtype
-        assert got.shape == feeds[x.name].shape, x
-        slope, direction = _slope(made, run, x, weights, feeds)
-        wanted = float((got.astype(np.float64) * direction).sum())
-        scale = float(np.abs(got).max(initial=1)) * np.sqrt(max(1, got.size))
-        assert abs(slope - wanted) <= loose * scale, f"by {x}: {wanted}, not {slope}"
+    def weights(self, ys: Sequence[Value], letter: str) -> list[Value]:
+        """Add an input of random numbers for each value."""
+        rng = np.random.default_rng(7)
+        found = []
+        for k, array in enumerate(program(self.graph, ys)(self.feeds)):
+            found.append(self.graph.add_input(f"{letter}{k}", dtype_of_array(array.dtype), Shape(None)))
+            self.feeds[f"{letter}{k}"] = rng.uniform(-1, 1, array.shape).astype(array.dtype)
+        return found
+
+    def slope(self, run: Run, x: Value, weights: Sequence[Value]) -> tuple[float, Any]:
+        """Return the slope of a weighted sum of results along a random direction of ``x``, and the direction."""
+        at = self.feeds[x.name]
+        direction = np.random.default_rng(11).uniform(-1, 1, at.shape)
+        step = 1e-6 if self.exact else 4e-3
+        ends = []
+        for sign in (1, -1):
+            results = run({**self.feeds, x.name: (at + sign * step * direction).astype(at.dtype)})
+            pairs = zip(results, weights, strict=True)
+            ends.append(sum(float((y.astype(np.float64) * self.feeds[w.name]).sum()) for y, w in pairs))
+        return (ends[0] - ends[1]) / (2 * step), direction
+
+    def compare(self, ys: Sequence[Value], xs: Sequence[Value], dxs: Sequence[Value], weights: Sequence[Value]) -> None:
+        """Compare gradients of a weighted sum with its slopes."""
+        results = program(self.graph, dxs)(self.feeds)
+        run = program(self.graph, ys)
+        for x, dx, got in zip(xs, dxs, results, strict=True):
+            assert dx.dtype is x.dtype
+            assert got.shape == self.feeds[x.name].shape, x
+            slope, direction = self.slope(run, x, weights)
+            wanted = float((got.astype(np.float64) * direction).sum())
+            scale = float(np.abs(got).max(initial=1)) * np.sqrt(max(1, got.size))
+            assert abs(slope - wanted) <= (1e-6 if self.exact else 1e-2) * scale, f"by {x}: {wanted}, not {slope}"
