@@ -27,9 +27,7 @@ class Body:
         kept: Values in ``forward`` that the gradient uses, other than those.
     """
 
-    def __init__(
-        self, b: Builder, name: str, facts: Sequence[Fact], dys: Mapping[int, Value], wanted: Iterable[int]
-    ) -> None:
+    def __init__(self, b: Builder, name: str, facts: Sequence[Fact], dys: Mapping[int, Value], wanted: Iterable[int]) -> None:
         """Differentiate a function.
 
         Args:

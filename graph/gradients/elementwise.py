@@ -71,9 +71,7 @@ _SLOPES: dict[str, Slope] = {
     "Lgamma": lambda b, x, y, dy: b.mul(dy, b.op("Digamma", x)),
     "Log": lambda b, x, y, dy: b.mul(dy, b.op("Reciprocal", x)),
     "Log1p": lambda b, x, y, dy: b.mul(dy, b.op("Reciprocal", b.add(x, 1.0))),
-    "Ndtri": lambda b, x, y, dy: b.mul(
-        dy, b.mul(b.op("Exp", b.mul(b.op("Square", y), 0.5)), math.sqrt(2 * math.pi))
-    ),
+    "Ndtri": lambda b, x, y, dy: b.mul(dy, b.mul(b.op("Exp", b.mul(b.op("Square", y), 0.5)), math.sqrt(2 * math.pi))),
     "Neg": lambda b, x, y, dy: b.neg(dy),
     "Reciprocal": lambda b, x, y, dy: b.op("ReciprocalGrad", y, dy),
     "Rsqrt": lambda b, x, y, dy: b.op("RsqrtGrad", y, dy),

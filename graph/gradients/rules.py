@@ -11,10 +11,20 @@ Rule = Callable[..., Sequence[Value | None]]
 
 #: Ops whose results do not change, or not smoothly, with their operands: the gradient is nothing.
 CONSTANT = frozenset(
-    """
-    Ceil Floor FloorDiv OneHot OnesLike Rint Round StopGradient TensorListConcatLists TensorListPushBackBatch TruncateDiv
-    ZerosLike
-    """.split()
+    [
+        "Ceil",
+        "Floor",
+        "FloorDiv",
+        "OneHot",
+        "OnesLike",
+        "Rint",
+        "Round",
+        "StopGradient",
+        "TensorListConcatLists",
+        "TensorListPushBackBatch",
+        "TruncateDiv",
+        "ZerosLike",
+    ]
 )
 
 

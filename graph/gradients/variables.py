@@ -33,7 +33,9 @@ def _gather(b: Builder, node: Node, dy: Value) -> Sequence[Value | None]:
     handle, indices = operands(node)
     dims, batch = b.held(handle), node.attr("batch_dims") or 0
     if batch and dims is None:
-        raise GraphError(f"The gradient of {node} asks for the rank of its variable, because the attribute batch_dims is {batch}.")
+        raise GraphError(
+            f"The gradient of {node} asks for the rank of its variable, because the attribute batch_dims is {batch}."
+        )
     return [gathered(b, dy, indices, _shape(b, handle), batch, batch, None if dims is None else len(dims))]
 
 

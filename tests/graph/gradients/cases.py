@@ -24,18 +24,38 @@ _ANY = (2, 3)
 
 #: Functions of one number on which interval.
 UNARY = [
-    *(Case(op, [_spread(2, 3)]) for op in "Abs Elu LeakyRelu Relu Selu Softsign Softplus".split()),
+    *(Case(op, [_spread(2, 3)]) for op in ["Abs", "Elu", "LeakyRelu", "Relu", "Selu", "Softsign", "Softplus"]),
     *(
         Case(op, [_ANY])
-        for op in (
-            "Asinh Atan Cos Cosh Erf Erfc Exp Expm1 Identity Neg Sigmoid Sin Sinh Snapshot Square Tan Tanh "
-            "PlaceholderWithDefault BesselI0 BesselI1 Softmax LogSoftmax"
-        ).split()
+        for op in [
+            "Asinh",
+            "Atan",
+            "Cos",
+            "Cosh",
+            "Erf",
+            "Erfc",
+            "Exp",
+            "Expm1",
+            "Identity",
+            "Neg",
+            "Sigmoid",
+            "Sin",
+            "Sinh",
+            "Snapshot",
+            "Square",
+            "Tan",
+            "Tanh",
+            "PlaceholderWithDefault",
+            "BesselI0",
+            "BesselI1",
+            "Softmax",
+            "LogSoftmax",
+        ]
         if op not in ("PlaceholderWithDefault", "Tan")
     ),
     *(Case(op, [_spread(2, 3)], second=False) for op in ("BesselI0e", "BesselI1e")),
     *(Case(op, [_ANY], among=(-0.9, 0.9)) for op in ("Acos", "Asin", "Atanh", "Erfinv", "Tan")),
-    *(Case(op, [_ANY], among=(0.5, 3)) for op in "Inv Log Log1p Reciprocal Rsqrt Sqrt".split()),
+    *(Case(op, [_ANY], among=(0.5, 3)) for op in ["Inv", "Log", "Log1p", "Reciprocal", "Rsqrt", "Sqrt"]),
     *(Case(op, [_ANY], among=(0.5, 3), second=op == "Lgamma") for op in ("Lgamma", "Digamma")),
     Case("Acosh", [_ANY], among=(1.5, 3)),
     Case("CheckNumerics", [_ANY], {"message": "m"}),
@@ -52,18 +72,18 @@ UNARY = [
 
 #: Ops that are gradients of others.
 GRADIENT_OPS = [
-    *(Case(op, [_ANY, _ANY]) for op in "InvGrad ReciprocalGrad RsqrtGrad SigmoidGrad TanhGrad SoftplusGrad".split()),
+    *(Case(op, [_ANY, _ANY]) for op in ["InvGrad", "ReciprocalGrad", "RsqrtGrad", "SigmoidGrad", "TanhGrad", "SoftplusGrad"]),
     Case("SqrtGrad", [(2, 3), (2, 3)], among=(0.5, 2)),
-    *(Case(op, [_ANY, _spread(2, 3)]) for op in "EluGrad LeakyReluGrad ReluGrad SeluGrad SoftsignGrad".split()),
+    *(Case(op, [_ANY, _spread(2, 3)]) for op in ["EluGrad", "LeakyReluGrad", "ReluGrad", "SeluGrad", "SoftsignGrad"]),
     Case("Relu6Grad", [(3, 6), _spread(3, 6, step=0.9)]),
     Case("BiasAddGrad", [(2, 3, 4)]),
     Case("BiasAddGrad", [(2, 3, 4, 2)], {"data_format": "NCHW"}, note="NCHW"),
 ]
 
 BINARY = [
-    *(Case(op, [(2, 3), (2, 3)]) for op in "Add AddV2 Atan2 Mul MulNoNan SquaredDifference Sub".split()),
-    *(Case(op, [(2, 1, 3), (4, 1)], note="broadcast") for op in "AddV2 Mul SquaredDifference Sub".split()),
-    *(Case(op, [(2, 3), (3,)], among=(0.5, 2)) for op in "Div DivNoNan RealDiv Pow Xdivy Xlogy Xlog1py".split()),
+    *(Case(op, [(2, 3), (2, 3)]) for op in ["Add", "AddV2", "Atan2", "Mul", "MulNoNan", "SquaredDifference", "Sub"]),
+    *(Case(op, [(2, 1, 3), (4, 1)], note="broadcast") for op in ["AddV2", "Mul", "SquaredDifference", "Sub"]),
+    *(Case(op, [(2, 3), (3,)], among=(0.5, 2)) for op in ["Div", "DivNoNan", "RealDiv", "Pow", "Xdivy", "Xlogy", "Xlog1py"]),
     *(Case(op, [(2, 3), (2, 3)]) for op in ("Maximum", "Minimum")),
     *(Case(op, [(), (2, 3)], note="scalar") for op in ("AddV2", "Maximum", "RealDiv")),
     Case("FloorMod", [np.array([5.3, -4.2, 3.1]), np.array([2.0, 1.5, -2.0])]),
@@ -118,10 +138,10 @@ MATMUL = [
 ]
 
 REDUCE = [
-    *(Case(op, [_spread(2, 3, 4), _i(0, -1)]) for op in "EuclideanNorm Max Mean Min Sum".split()),
+    *(Case(op, [_spread(2, 3, 4), _i(0, -1)]) for op in ["EuclideanNorm", "Max", "Mean", "Min", "Sum"]),
     *(
         Case(op, [_spread(2, 3, 4), np.array([1], np.int64)], {"keep_dims": True}, note="keep")
-        for op in "EuclideanNorm Max Mean Min Prod Sum".split()
+        for op in ["EuclideanNorm", "Max", "Mean", "Min", "Prod", "Sum"]
     ),
     *(Case(op, [_spread(2, 3), np.zeros(0, np.int32)], note="none") for op in ("Sum", "Mean")),
     Case("Sum", [(3,), np.array(0, np.int32)], note="scalar"),
@@ -195,9 +215,7 @@ INDEX = [
     Case("GatherV2", [(2, 4, 3), _i(3, 3, 0), np.array(1, np.int32)], note="axis", dynamic=False),
     Case("GatherV2", [(2, 4, 3), _i([[0, 2], [2, 1]]), np.array(-1, np.int32)], note="last", dynamic=False),
     Case("GatherV2", [(2, 5, 3), _i([[0, 2], [2, 2]]), np.array(1, np.int32)], {"batch_dims": 1}, note="batch", dynamic=False),
-    Case(
-        "GatherV2", [(2, 3, 5), _i([[0, 2], [2, 2]]), np.array(2, np.int32)], {"batch_dims": 1}, note="batch2", dynamic=False
-    ),
+    Case("GatherV2", [(2, 3, 5), _i([[0, 2], [2, 2]]), np.array(2, np.int32)], {"batch_dims": 1}, note="batch2", dynamic=False),
     Case("GatherNd", [(3, 4), _i([[0, 1], [2, 2], [0, 1]])]),
     Case("ScatterNd", [_i([[0], [2], [0]]), (3, 2), _i(4, 2)]),
     *(
@@ -238,6 +256,10 @@ LOSSES = [
     Case("SparseSoftmaxCrossEntropyWithLogits", [(3, 4), _i(0, 3, 2)], note="both", second=False),
 ]
 
+_TIME = [(4, 2, 3), np.array([[0, 0], [0, 1], [1, 0]], np.int64), _i(1, 0, 0), _i(4, 4)]
+
+LOSSES.append(Case("CTCLoss", _TIME, results=[0], second=False))
+
 _CONV = {"strides": [1, 2, 1, 1], "padding": "SAME"}
 _CONV3 = {"strides": [1, 1, 2, 1, 1], "padding": "VALID"}
 
@@ -246,7 +268,12 @@ CONV = [
     Case(
         "Conv2D",
         [(1, 6, 6, 2), (2, 2, 2, 2)],
-        {"strides": [1, 1, 1, 1], "padding": "EXPLICIT", "explicit_paddings": [0, 0, 1, 0, 0, 2, 0, 0], "dilations": [1, 2, 1, 1]},
+        {
+            "strides": [1, 1, 1, 1],
+            "padding": "EXPLICIT",
+            "explicit_paddings": [0, 0, 1, 0, 0, 2, 0, 0],
+            "dilations": [1, 2, 1, 1],
+        },
         note="explicit",
     ),
     Case("Conv2DBackpropInput", [_i(2, 5, 4, 2), (3, 2, 2, 3), (2, 3, 4, 3)], _CONV),
@@ -309,6 +336,7 @@ POOL = [
 _STATS = [np.linspace(0.5, 1.5, 3), np.linspace(-0.5, 0.5, 3)]
 _GIVEN = [np.linspace(-0.2, 0.3, 3), np.linspace(0.7, 1.9, 3)]
 
+
 NORM = [
     Case("BiasAdd", [(2, 2, 3), (3,)]),
     Case("BiasAdd", [(2, 3, 2, 2), (3,)], {"data_format": "NCHW"}, note="NCHW"),
@@ -335,6 +363,25 @@ NORM = [
             note="given",
         )
         for version in ("V2", "V3")
+    ),
+    *(
+        Case(
+            f"FusedBatchNormGrad{version}",
+            [
+                *([(2, 3, 2, 2)] * 2 if first else [(2, 2, 2, 3)] * 2),
+                _STATS[0],
+                *_GIVEN,
+                *([np.zeros(0)] if version == "V3" else []),
+            ],
+            {"is_training": False, "epsilon": 0.1, "data_format": "NCHW" if first else "NHWC"},
+            results=[0, 1, 2],
+            fixed=[3, 4, 5],
+            second=False,
+            dtype="float32",
+            note="given" + "NCHW" * first,
+        )
+        for version in ("", "V2", "V3")
+        for first in (False, True)
     ),
     Case("LRN", [(1, 2, 2, 7)], {"depth_radius": 2, "alpha": 0.3}, second=False, dtype="float32"),
 ]

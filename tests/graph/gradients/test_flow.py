@@ -236,7 +236,7 @@ def test_a_variable_read_in_one_branch(graph: Graph, taken: bool) -> None:
     x, w, p, _ = graph.inputs
     handle = _variable(graph, (2, 2))
     assigned = graph.add("AssignVariableOp", [handle, w])
-    read = lambda g, a, v: [op("MatMul", a, g.add("ReadVariableOp", [v], types={"dtype": F64}).outputs[0])]  # noqa: E731
+    read = lambda g, a, v: [op("MatMul", a, g.add("ReadVariableOp", [v], types={"dtype": F64}).outputs[0])]
     branches = {
         "then_branch": function(graph, "f", [F64, RESOURCE], read),
         "else_branch": function(graph, "g", [F64, RESOURCE], lambda g, a, v: [op("Sin", a)]),
