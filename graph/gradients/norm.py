@@ -39,12 +39,9 @@ def _batch_norm(b: Builder, node: Node, dy: Value | None, *_: Value | None) -> S
     if dy is None:
         return []
     x, scale, _offset, mean, variance = operands(node)
-    if node.attr("is_training") is not False:
-        kept = [node.outputs[3], node.outputs[4]]
-    else:
-        kept = [mean, variance]
+    kept = [mean, variance] if node.attr("is_training") is False else node.outputs[3:5]
     op = node.op_type.replace("FusedBatchNorm", "FusedBatchNormGrad")
-    kept += node.outputs[5:]
+    kept = [*kept, *node.outputs[5:]]
     return b.node(op, [dy, x, scale, *kept], same_attributes(node, "exponential_avg_factor")).outputs[:3]
 
 

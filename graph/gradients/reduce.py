@@ -51,7 +51,7 @@ def _sum(b: Builder, node: Node, dy: Value) -> Sequence[Value | None]:
 
 def _mean(b: Builder, node: Node, dy: Value) -> Sequence[Value | None]:
     """As for a sum, divided by the number of elements."""
-    x, axes = operands(node)[:2]
+    x = operands(node)[0]
     assert dy.dtype is not None
     dims, reduced = b.dims(x), _axes(b, node)
     counted = None if dims is None or reduced is None else [dims[axis] for axis in reduced]
@@ -82,8 +82,8 @@ def _prod(b: Builder, node: Node, dy: Value) -> Sequence[Value | None]:
     [dy] = _with_ones(b, node, dy)
     rank, reduced = b.rank(x), _axes(b, node)
     if rank is not None and reduced is not None:
-        perm = b.vector([*reduced, *(axis for axis in range(rank) if axis not in reduced)])
-        back = b.vector(sorted(range(rank), key=[*reduced, *(a for a in range(rank) if a not in reduced)].__getitem__))
+        order = [*reduced, *(axis for axis in range(rank) if axis not in reduced)]
+        perm, back = b.vector(order), b.vector(sorted(range(rank), key=order.__getitem__))
         count = b.constant(len(reduced), INT32)
     else:
         size = b.op("Rank", x)
@@ -92,9 +92,9 @@ def _prod(b: Builder, node: Node, dy: Value) -> Sequence[Value | None]:
         perm = b.concat([axes, b.op("ListDiff", places, axes)], 0)
         back, count = b.op("InvertPermutation", perm), b.op("Size", axes)
     moved = b.transpose(x, perm)
-    shape = b.shape(moved) if b.sizes(moved) is not None else b.op("Shape", moved)
-    begin, end = b.reshape(count, [1]), b.vector([1])
-    of_reduced = b.node("StridedSlice", [shape, b.vector([0]), begin, end], {"begin_mask": 1}).outputs[0]
+    shape = b.shape(moved)
+    span = [b.vector([0]), b.reshape(count, [1]), b.vector([1])]
+    of_reduced = b.node("StridedSlice", [shape, *span], {"begin_mask": 1}).outputs[0]
     flat = b.reshape(moved, b.concat([b.op("Prod", of_reduced, b.vector([0]), keep_dims=True), b.vector([-1])], 0))
     first = b.constant(0, INT32)
     before = b.node("Cumprod", [flat, first], {"exclusive": True}).outputs[0]
