@@ -5,14 +5,14 @@ and what they use of the copy becomes further results of it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
-from ..dtypes import DType
 from ..graph import Graph, Node, Value
 from ..infer.control import Fact
 from ..infer.dims import Dims
 from ..types import Shape
 from .builder import Builder, operands
+from .cycles import make_functional
+from .library import private_copy
 from .sweep import depending, differentiate, prune
 
 
@@ -39,6 +39,7 @@ class Body:
         """
         self.forward = private_copy(b.graph, name)
         graph = self.forward
+        make_functional(graph, graph.nodes)
         self._seeds: dict[int, Value] = {}
         for k, dy in dys.items():
             assert dy.dtype is not None
@@ -53,35 +54,43 @@ class Body:
         self.gradients = {k: g for k, g in zip(wanted, found, strict=True) if g is not None}
         self.inputs: list[int] = []
         self.kept: list[Value] = []
+        self._alias: dict[Value, Value] = {}
         self._moving: list[Node] = []
 
     def settle(self) -> None:
-        """Find what the gradients use, and leave in ``forward`` only what is not part of them."""
+        """Find what the gradients use, and leave in ``forward`` only what is not part of them.
+
+        Constants, and what a Switch may leave without a value, are not kept: they are computed again.
+        """
         inner, graph = self.inner, self.forward
         results = list(self.gradients.values())
         prune(inner, results)
         own = [node for node in inner.added if node in graph]
         inside = {*own, *(seed.producer for seed in self._seeds.values())}
         place = {value: k for k, value in enumerate(graph.inputs)}
-        self._alias: dict[Value, Value] = {}
-        constants: dict[Node, None] = {}
+        depths = _branch_depths(graph)
+        again: dict[Node, None] = {}
         inputs: dict[int, None] = {}
         kept: dict[Value, None] = {}
-        for value in (*(value for node in own for value in operands(node)), *results):
-            if value.producer in inside:
+        todo = [*(value for node in own for value in operands(node)), *results]
+        for value in todo:  # grows while it is walked
+            if value.producer in inside or value in self._alias:
                 continue
-            source = through_identity(value)
-            self._alias[value] = source
+            source = self._alias[value] = through_identity(value)
+            node = source.producer
             if source in place:
                 inputs[place[source]] = None
-            elif source.producer.op_type == "Const":
-                constants[source.producer] = None
+            elif node.op_type == "Const" or depths[node]:
+                if node not in again:
+                    todo += operands(node)
+                again[node] = None
             else:
                 kept[source] = None
         for value in kept:
             value.shape = Shape(_whole(inner.dims(value)))
         self.inputs, self.kept = sorted(inputs), list(kept)
-        self._moving = [*constants, *own]
+        position = {node: i for i, node in enumerate(depths)}
+        self._moving = [*sorted(again, key=position.__getitem__), *own]
         graph.remove_all(inside)
 
     def seeds(self) -> dict[int, Value]:
@@ -120,48 +129,19 @@ class Body:
         return {k: find(value) for k, value in self.gradients.items()}
 
 
+def _branch_depths(graph: Graph) -> dict[Node, int]:
+    """Return for each node, each after those it depends on, in how many branches made of Switch and Merge it lies."""
+    depths: dict[Node, int] = {}
+    for node in graph.topological():
+        depth = max((depths.get(value.producer, 0) for value in operands(node)), default=0)
+        step = 1 if node.op_type in ("Switch", "RefSwitch") else -1 if node.op_type in ("Merge", "RefMerge") else 0
+        depths[node] = max(depth + step, 0)
+    return depths
+
+
 def _whole(dims: Dims) -> Dims:
     """Return a shape without symbols, which mean nothing outside."""
     return None if dims is None else tuple(dim if isinstance(dim, int) else None for dim in dims)
-
-
-def private_copy(graph: Graph, name: str) -> Graph:
-    """Return a copy of a function under a name of its own."""
-    return graph.functions[name].copy_of_one(fresh_function(graph, f"{name}_forward"))
-
-
-def fresh_function(graph: Graph, base: str) -> str:
-    """Return ``base``, or that with a number, as no function of the library is named."""
-    name, k = base, 0
-    while name in graph.functions:
-        k += 1
-        name = f"{base}_{k}"
-    return name
-
-
-def new_function(graph: Graph, base: str) -> Graph:
-    """Add an empty function to the library."""
-    name = fresh_function(graph, base)
-    found = graph.functions[name] = Graph(name, graph.functions)
-    return found
-
-
-def finish(graph: Graph, outputs: Sequence[Value]) -> None:
-    """Let a function return these values."""
-    graph.outputs = list(outputs)
-    graph.output_names = [f"output_{i}" for i in range(len(outputs))]
-
-
-def append_outputs(graph: Graph, values: Iterable[Value]) -> None:
-    """Let a function return more values."""
-    names = set(graph.output_names)
-    for value in values:
-        k = len(graph.outputs)
-        while f"output_{k}" in names:
-            k += 1
-        names.add(f"output_{k}")
-        graph.outputs.append(value)
-        graph.output_names.append(f"output_{k}")
 
 
 def through_identity(value: Value) -> Value:
@@ -169,26 +149,6 @@ def through_identity(value: Value) -> Value:
     while value.producer.op_type == "Identity" and value.producer.inputs[0] is not None:
         value = value.producer.inputs[0]
     return value
-
-
-def extend(node: Node, attributes: Mapping[str, Any], variables: Sequence[str], dtypes: Sequence[DType]) -> list[Value]:
-    """Let a call give more results; return them.
-
-    Args:
-        node: The node, whose operands are set already.
-        attributes: Its attributes from now on.
-        variables: The list variables that get the dtypes.
-        dtypes: One for each further result.
-    """
-    start = len(node.outputs)
-    schema = node.graph.find_schema("tf", node.op_type)
-    assert schema is not None
-    node.types = {**node.types, **{f"{var}[{start + i}]": d for var in variables for i, d in enumerate(dtypes)}}
-    node.attributes = attributes
-    node.signature = schema.signature(node.attributes, node.types, node.inputs)
-    found = [Value(node, start + i) for i in range(len(dtypes))]
-    node.outputs += found
-    return found
 
 
 def outputs_by_input(graph: Graph, starts: Iterable[int], order: Sequence[Node]) -> dict[int, set[int]]:

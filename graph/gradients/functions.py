@@ -11,8 +11,9 @@ from ..dtypes import DType
 from ..errors import GraphError
 from ..graph import Graph, Node, Value
 from ..types import FunctionRef, Shape
-from .body import Body, append_outputs, extend, finish, new_function
+from .body import Body
 from .builder import Builder, operands
+from .library import append_outputs, extend, finish, new_function
 from .variables import zeros_of
 
 if TYPE_CHECKING:

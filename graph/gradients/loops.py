@@ -11,18 +11,10 @@ from typing import TYPE_CHECKING
 from ..errors import GraphError
 from ..graph import Graph, Node, Value
 from ..types import FunctionRef, Shape, Tensor
-from .body import (
-    Body,
-    append_outputs,
-    extend,
-    finish,
-    new_function,
-    outputs_by_input,
-    private_copy,
-    through_identity,
-)
+from .body import Body, outputs_by_input, through_identity
 from .builder import INT32, VARIANT, Builder, operands
 from .functions import function_of, types_of
+from .library import append_outputs, extend, finish, new_function, private_copy
 from .sweep import ancestors, differentiable
 from .variables import zeros_of
 
@@ -186,8 +178,7 @@ def _constant(graph: Graph, value: int | list[int]) -> Value:
 
 def _cyclic(b: Builder, node: Node, *dys: Value | None) -> Sequence[Value | None]:
     raise GraphError(
-        f"Node {node} belongs to a loop that is a cycle of ops, through which gradients do not go. Write it as a While with "
-        f"functions."
+        f"Node {node} lies inside of a loop that is a cycle of ops; only what leaves one can be differentiated, by what enters it."
     )
 
 

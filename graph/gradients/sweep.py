@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from ..errors import GraphError
 from ..graph import Graph, Node, Value
 from .builder import Builder
+from .cycles import make_functional
 from .rules import CONSTANT, find_rule
 
 
@@ -49,6 +50,10 @@ def gradients(
     """
     ys, xs, stops = _values(ys, "ys"), _values(xs, "xs"), _values(stop_gradients, "stop_gradients")
     graph = _check(ys, xs, stops)
+    make_functional(graph, ancestors(ys))
+    for value in (*xs, *stops):
+        if value.producer not in graph and value not in graph.inputs:
+            raise GraphError(f"A value inside of a loop that is a cycle of ops cannot be differentiated by. Received: {value}")
     builder = Builder(graph)
     seeds = _seeds(builder, ys, grad_ys)
     found = differentiate(builder, ys, xs, seeds, set(stops))

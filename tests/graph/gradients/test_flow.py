@@ -11,7 +11,7 @@ from ampgraph.graph import FunctionRef, Graph, Value, find_dtype
 from ampgraph.graph.dtypes import DType
 from ampgraph.graph.gradients import gradients
 from ampgraph.graph.text import parse_graph
-from ampgraph.graph.types import Shape
+from ampgraph.graph.types import Shape, Tensor
 from ampgraph.kernels.program import compile
 
 from .check import agree, constant, program
@@ -264,6 +264,81 @@ def test_reads_of_a_variable_add_up() -> None:
     got = program(graph, [by_handle, by_read])({})
     assert got[0].tolist() == [2 + 1 + 1, 4 + 1, 6 + 1 + 2 + 1]
     assert got[1].tolist() == [2, 4, 6]
+
+
+def _cycle(values: Sequence[Value], same: Sequence[Value], body: Callable[..., Sequence[Value]], name: str) -> list[Value]:
+    """Make a loop of ops: as long as the first value is less than the first that stays the same; return what leaves it."""
+    graph = values[0].producer.graph
+    frame = {"frame_name": name.encode()}
+    enters = [op("Enter", value, **frame) for value in values]
+    constants = [op("Enter", value, is_constant=True, **frame) for value in same]
+    merges = [op("Merge", enter, enter, N=2) for enter in enters]
+    go_on = op("LoopCond", op("Less", merges[0], constants[0]))
+    switches = [graph.add("Switch", [merge, go_on]).outputs for merge in merges]
+    results = body(graph, *(op("Identity", switch[1]) for switch in switches), *constants)
+    for merge, result in zip(merges, results, strict=True):
+        graph.set_input(merge.producer, 1, op("NextIteration", result))
+    return [op("Exit", switch[0]) for switch in switches]
+
+
+def _turn(f: Graph, i: Value, x: Value, n: Value, w: Value) -> list[Value]:
+    one = f.add("Const", attributes={"value": Tensor.of(1, I32)}, controls=[i.producer]).outputs[0]
+    return [op("AddV2", i, one), op("Tanh", op("MatMul", x, w))]
+
+
+@pytest.mark.parametrize("turns", [0, 1, 3])
+def test_a_loop_that_is_a_cycle_of_ops(graph: Graph, turns: int) -> None:
+    x, w, _, n = graph.inputs
+    left = _cycle([constant(graph, 0, "int32"), x], [n, w], _turn, "turn")
+    y = op("Sin", left[1])
+    [before] = program(graph, [y])({**FEEDS, "n": np.int32(turns)})
+    agree(graph, [y], [x, w], {**FEEDS, "n": np.int32(turns)})
+    assert not [node for node in graph.nodes if node.op_type in ("Enter", "Exit", "Merge")]
+    assert np.array_equal(program(graph, [y])({**FEEDS, "n": np.int32(turns)})[0], before)
+
+
+def test_a_cycle_in_a_cycle(graph: Graph) -> None:
+    x, w, _, n = graph.inputs
+
+    def outer(f: Graph, i: Value, x: Value, n: Value, w: Value, zero: Value) -> list[Value]:
+        inner = _cycle([zero, op("Sin", x)], [i, w], _turn, "inner")
+        one = f.add("Const", attributes={"value": Tensor.of(1, I32)}, controls=[i.producer]).outputs[0]
+        return [op("AddV2", i, one), inner[1]]
+
+    zero = constant(graph, 0, "int32")
+    agree(graph, _cycle([zero, x], [n, w, zero], outer, "outer")[1:], [x, w], FEEDS)
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_a_branch_of_ops_in_a_cycle(graph: Graph, taken: bool) -> None:
+    x, w, p, n = graph.inputs
+
+    def turn(f: Graph, i: Value, x: Value, n: Value, w: Value, p: Value) -> list[Value]:
+        data, weight = (f.add("Switch", [value, p]).outputs for value in (x, w))
+        one = f.add("Const", attributes={"value": Tensor.of(1, I32)}, controls=[i.producer]).outputs[0]
+        return [op("AddV2", i, one), op("Merge", op("Sin", data[0]), op("MatMul", data[1], weight[1]), N=2)]
+
+    left = _cycle([constant(graph, 0, "int32"), x], [n, w, p], turn, "turn")
+    agree(graph, left[1:], [x, w], {**FEEDS, "p": np.array(taken)})
+
+
+def test_a_cycle_in_a_function(graph: Graph) -> None:
+    x, w, _, n = graph.inputs
+
+    def body(f: Graph, n: Value, x: Value, w: Value) -> list[Value]:
+        return _cycle([constant(f, 0, "int32"), x], [n, w], _turn, "turn")[1:]
+
+    ref = function(graph, "f", [I32, F64, F64], body)
+    call = graph.add("PartitionedCall", [n, x, w], attributes={"f": ref}, types=tout(F64))
+    agree(graph, call.outputs, [x, w], FEEDS)
+
+
+def test_by_a_value_inside_of_a_cycle_is_an_error(graph: Graph) -> None:
+    x, w, _, n = graph.inputs
+    left = _cycle([constant(graph, 0, "int32"), x], [n, w], _turn, "turn")
+    inside = graph.node("Tanh").outputs[0]
+    with pytest.raises(GraphError, match=r"A value inside of a loop that is a cycle of ops cannot .* Received: %Tanh"):
+        gradients(left[1], inside)
 
 
 @pytest.mark.parametrize("taken", [True, False])

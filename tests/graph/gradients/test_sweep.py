@@ -281,11 +281,17 @@ def test_prevented_gradients_are_an_error(graph: Graph) -> None:
         gradients(op("PreventGradient", x, message=b"because"), x)
 
 
-def test_loops_of_ops_are_an_error(graph: Graph) -> None:
+def test_the_inside_of_a_cycle_is_an_error(graph: Graph) -> None:
     x, _ = graph.inputs
-    left = graph.add("Exit", [op("Enter", x, frame_name=b"f")], name="out").outputs[0]
-    with pytest.raises(GraphError, match=r"Node 'out' \(Exit\) belongs to a loop that is a cycle of ops"):
-        gradients(left, x)
+    inside = op("Enter", x, frame_name=b"f")
+    with pytest.raises(GraphError, match=r"Node 'Enter' \(Enter\) lies inside of a loop that is a cycle of ops"):
+        gradients(op("Sin", inside), x)
+
+
+def test_a_cycle_without_condition_is_an_error(graph: Graph) -> None:
+    x, _ = graph.inputs
+    with pytest.raises(GraphError, match=r"A loop has one LoopCond. Received: 0 in loop 'f' of graph 'main'"):
+        gradients(op("Exit", op("Enter", x, frame_name=b"f")), x)
 
 
 def test_complex_numbers_are_an_error(graph: Graph) -> None:
