@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from ampgraph.graph.types import Shape
-
-from .check import Case
+from tests.graph.gradients.check import Case
 
 
 def _i(*items: Any) -> Any:

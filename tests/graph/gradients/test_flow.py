@@ -13,8 +13,7 @@ from ampgraph.graph.gradients import gradients
 from ampgraph.graph.text import parse_graph
 from ampgraph.graph.types import Shape, Tensor
 from ampgraph.kernels.program import compile
-
-from .check import agree, constant, program
+from tests.graph.gradients.check import agree, constant, program
 
 F64, I32, BOOL = find_dtype("float64"), find_dtype("int32"), find_dtype("bool")
 RESOURCE, VARIANT = find_dtype("resource"), find_dtype("variant")
@@ -254,7 +253,7 @@ def test_reads_of_a_variable_add_up() -> None:
     handle = _variable(graph, (3,))
     start = graph.add("AssignVariableOp", [handle, constant(graph, [1.0, 2.0, 3.0])])
     reads = [graph.add("ReadVariableOp", [handle], types={"dtype": F64}, controls=[start]).outputs[0] for _ in range(2)]
-    places = {"controls": [start], "types": {"dtype": F64, "Tindices": I32}}
+    places: dict[str, Any] = {"controls": [start], "types": {"dtype": F64, "Tindices": I32}}
     gathered = graph.add("ResourceGather", [handle, constant(graph, [2, 2], "int32")], **places).outputs[0]
     picked = graph.add("ResourceGatherNd", [handle, constant(graph, [[0], [2]], "int32")], **places).outputs[0]
     [by_handle] = gradients([op("Square", reads[0]), reads[1], gathered, picked], handle)

@@ -8,8 +8,7 @@ import pytest
 
 from ampgraph.graph import Graph, Value, find_dtype
 from ampgraph.graph.types import Shape
-
-from .check import agree, constant
+from tests.graph.gradients.check import agree, constant
 
 F64 = find_dtype("float64")
 ELEMENT = {"element_dtype": F64}
@@ -25,11 +24,11 @@ def _ints(graph: Graph, *items: int) -> Value:
     return constant(graph, list(items), "int32")
 
 
-def _from(x: Value) -> Value:
+def _from(x: Value) -> Any:
     return _add("TensorListFromTensor", x, _ints(x.producer.graph, 3))
 
 
-def _stack(items: Value) -> Value:
+def _stack(items: Value) -> Any:
     return _add("TensorListStack", items, _ints(items.producer.graph, 3), typed=True)
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from .cases import CASES
-from .check import Case, check
+from tests.graph.gradients.cases import CASES
+from tests.graph.gradients.check import Case, check
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in CASES])

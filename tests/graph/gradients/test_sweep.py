@@ -15,9 +15,8 @@ from ampgraph.graph.gradients.rules import CONSTANT, rules
 from ampgraph.graph.schemas.tf import find, op_types
 from ampgraph.graph.types import Shape
 from tests.contract.modules import ROOT
-
-from .cases import CASES
-from .check import constant, program
+from tests.graph.gradients.cases import CASES
+from tests.graph.gradients.check import constant, program
 
 F32, F64, I32 = find_dtype("float32"), find_dtype("float64"), find_dtype("int32")
 
