@@ -120,6 +120,14 @@ class Scope:
                         queued.add(reader)
                         heappush(again, reader)
 
+    def follow(self, node: "Node") -> None:
+        """Infer a node that was added, or changed, after :meth:`run`, whose operands are known already.
+
+        Raises:
+            GraphError: As for :meth:`run`.
+        """
+        self._visit(node, 1)
+
     def infer_function(self, call: Call, name: str, facts: list[Fact], count: int) -> list[Fact]:
         """Return what is known about the ``count`` results of a function; used by the rules for calls."""
         function = self.library.functions.get(name)

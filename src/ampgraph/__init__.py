@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ampgraph.graph.errors import VerifyError as VerifyError
     from ampgraph.graph.formats.files import load as load
     from ampgraph.graph.formats.files import save as save
+    from ampgraph.graph.gradients import gradients as gradients
     from ampgraph.graph.graph import Graph as Graph
     from ampgraph.graph.graph import Node as Node
     from ampgraph.graph.graph import Value as Value
@@ -97,6 +98,7 @@ _NAMES = {
     "disable_mixed_precision_graph_rewrite": "ampgraph.train",
     "enable_mixed_precision_graph_rewrite": "ampgraph.train",
     "find_dtype": "ampgraph.graph.dtypes",
+    "gradients": "ampgraph.graph.gradients",
     "load": "ampgraph.graph.formats.files",
     "measure": "ampgraph.kernels.measure",
     "parse_graph": "ampgraph.graph.text",
