@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq --no-input
 # Everything is pinned; the package is installed as its users install it, not as a link to this checkout.
 INSTALL := $(PIP) install --constraint constraints.txt --no-build-isolation
-PACKAGES := src graph kernels lists rewrite
+PACKAGES := src graph kernels lists rewrite train
 SOURCES := $(shell find $(PACKAGES) -name __pycache__ -prune -o -print)
 # Further options of pytest, such as ARGS="-k parity".
 ARGS ?=

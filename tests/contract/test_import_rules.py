@@ -12,6 +12,7 @@ MAY_IMPORT = {
     "kernels": ("ampgraph.kernels", "ampgraph.graph"),
     "lists": ("ampgraph.lists", "ampgraph.graph.errors"),
     "rewrite": ("ampgraph.rewrite", "ampgraph.lists", "ampgraph.graph"),
+    "train": ("ampgraph.train", "ampgraph.rewrite", "ampgraph.kernels", "ampgraph.graph"),
     "": ("ampgraph",),
 }
 
