@@ -56,10 +56,20 @@ class Traced(NamedTuple):
     results: Any
 
 
-class Output(NamedTuple):
-    """Stands for an array among a function's results: the name of the graph's output."""
+class Output:
+    """Stands for an array among a function's results.
 
-    name: str
+    Attributes:
+        name: The name of the graph's output.
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"Output({self.name!r})"
 
 
 def is_array(x: Any) -> bool:

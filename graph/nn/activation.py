@@ -96,4 +96,4 @@ def log_softmax(x: Any, axis: int = -1) -> Any:
 def along_last(op_type: str, x: Any, axis: int) -> Any:
     """Apply an op that works along the last axis along another one."""
     i, last = axis_of(axis, rank(x)), rank(x) - 1
-    return apply(op_type, x) if i == last else np.swapaxes(apply(op_type, np.swapaxes(symbolic(x), i, last)), i, last)  # type: ignore[call-overload]
+    return apply(op_type, x) if i == last else np.swapaxes(apply(op_type, np.swapaxes(symbolic(x), i, last)), i, last)

@@ -41,7 +41,7 @@ def batch_norm(
     if rank(x) not in (2, 4):
         raise TraceError(f"batch_norm takes images, or [batch, channels]. Received: shape {list(static_shape(x))}")
     flat = rank(x) == 2
-    images = np.expand_dims(symbolic(x), (1, 2)) if flat else x  # type: ignore[call-overload]
+    images = np.expand_dims(symbolic(x), (1, 2)) if flat else x
     factor = float(np.float32(1 - momentum)) if training else 1.0
     results = apply_all(
         "FusedBatchNormV3",
@@ -51,7 +51,7 @@ def batch_norm(
         exponential_avg_factor=factor,
         data_format="NHWC" if flat else data_format,
     )
-    y = np.squeeze(results[0], (1, 2)) if flat else results[0]  # type: ignore[call-overload]
+    y: Any = np.squeeze(results[0], (1, 2)) if flat else results[0]
     return (y, results[1], results[2]) if training else (y, symbolic(mean), symbolic(variance))
 
 

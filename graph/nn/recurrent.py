@@ -93,7 +93,7 @@ def _over_time(projected: Any, state: tuple[Any, ...], step: Callable[..., Any],
     batch, _, width = static_shape(projected)
     time = shape_of(projected)[1]
     dtype = np.dtype(kind_of(projected))
-    inputs = apply("TensorListFromTensor", np.swapaxes(symbolic(projected), 0, 1), _element(batch, width))  # type: ignore[call-overload]
+    inputs = apply("TensorListFromTensor", np.swapaxes(symbolic(projected), 0, 1), _element(batch, width))
     length = symbolic(time, np.int32)
     outputs = apply("TensorListReserve", _element(batch, units), length, types={"element_dtype": dtype})
 
@@ -106,7 +106,7 @@ def _over_time(projected: Any, state: tuple[Any, ...], step: Callable[..., Any],
     _, outputs, *last = while_loop(lambda i, *_: i < length, body, loop_vars)
     known = time if isinstance(time, int) else -1
     stacked = apply("TensorListStack", outputs, _element(batch, units), types={"element_dtype": dtype}, num_elements=known)
-    return np.swapaxes(stacked, 0, 1), tuple(last)  # type: ignore[call-overload]
+    return np.swapaxes(stacked, 0, 1), tuple(last)
 
 
 def _element(batch: int | None, width: int | None) -> Any:

@@ -108,7 +108,7 @@ for _name in [
     setattr(ArrayLike, _name, _method(_name))
 
 
-def _inplace(ufunc: "np.ufunc") -> Callable[[Any, Any], Any]:
+def _inplace(ufunc: "np.ufunc") -> Any:
     def operator(self: Any, other: Any) -> Any:
         result = ufunc(self, other)
         if not np.can_cast(result.dtype, self.dtype, "same_kind"):

@@ -47,7 +47,7 @@ class Trace:
         self.captures: dict[Value, Value] = {}
         self.variables: dict[Variable, Value] = {}
         self.prefix = ""
-        self._library = Library(graph.functions) if parent is None else parent._library
+        self._library: Library = Library(graph.functions) if parent is None else parent._library
         self._scope = Scope(graph, self._library, [])
         self._constants: dict[tuple[Any, ...], Value] = {}
         self._order: dict[Value, _Order] = {}

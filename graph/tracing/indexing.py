@@ -27,9 +27,13 @@ def get_item(x: Any, index: Any) -> SymbolicArray:
     if not advanced:
         return _strided(x, items)
     basic = [slice(None) if _is_array(item) or _is_integer(item) else item for item in items]
-    part = x if all(item == slice(None) for item in basic) else _strided(x, basic)
+    part = x if all(_is_full(item) for item in basic) else _strided(x, basic)
     chosen = {i: item for i, item in enumerate(items) if _is_array(item) or _is_integer(item)}
     return _gathered(symbolic(part), chosen)
+
+
+def _is_full(item: Any) -> bool:
+    return isinstance(item, slice) and item.start is None and item.stop is None and item.step is None
 
 
 def _is_integer(item: Any) -> bool:
@@ -55,7 +59,9 @@ def _expanded(x: Any, items: tuple[Any, ...]) -> list[Any]:
                 raise TraceError(
                     f"The shape of x[mask] depends on the elements of {item!r}. Use numpy.where(mask, x, other), or multiply by it."
                 )
-            found += np.nonzero(item)
+            if rank(item) == 0:
+                raise TraceError(f"An index is no single truth value. Received: {item!r}")
+            found += np.nonzero(np.asarray(item))
         elif item is None or item is Ellipsis or isinstance(item, slice) or _is_integer(item) or _is_array(item):
             found.append(item)
         else:
@@ -73,7 +79,7 @@ def _expanded(x: Any, items: tuple[Any, ...]) -> list[Any]:
 
 def _strided(x: Any, items: list[Any]) -> SymbolicArray:
     """Return the part of an array that slices, integers and new axes say."""
-    if all(isinstance(item, slice) and item == slice(None) for item in items):
+    if all(_is_full(item) for item in items):
         return symbolic(x)
     dims = static_shape(x)
     begin: list[Any] = []

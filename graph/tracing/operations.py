@@ -79,7 +79,7 @@ def _cast(trace: Trace, value: Value, dtype: DType) -> Value:
     return trace.emit("Cast", [value], types={"DstT": dtype}).outputs[0]
 
 
-def apply(op_type: str, *operands: Any, types: dict[str, Any] | None = None, **attributes: Any) -> SymbolicArray:
+def apply(op_type: str, *operands: Any, types: Any = None, **attributes: Any) -> SymbolicArray:
     """Add a node; return its first result.
 
     Args:
@@ -95,7 +95,7 @@ def apply(op_type: str, *operands: Any, types: dict[str, Any] | None = None, **a
     return apply_all(op_type, *operands, types=types, **attributes)[0]
 
 
-def apply_all(op_type: str, *operands: Any, types: dict[str, Any] | None = None, **attributes: Any) -> tuple[SymbolicArray, ...]:
+def apply_all(op_type: str, *operands: Any, types: Any = None, **attributes: Any) -> tuple[SymbolicArray, ...]:
     """Add a node; return all of its results: see :func:`apply`."""
     trace = current()
     attributes = {name: value.encode() if isinstance(value, str) else value for name, value in attributes.items()}

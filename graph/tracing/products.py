@@ -40,7 +40,7 @@ def matmul(a: Any, b: Any, dtype: Any = None) -> SymbolicArray:
 def dot(a: Any, b: Any) -> Any:
     """The product of matrices and vectors; of more axes, the sum over the last of ``a`` and the last but one of ``b``."""
     if not rank(a) or not rank(b):
-        return np.multiply(a, b)
+        return np.multiply(symbolic(a), symbolic(b))
     return matmul(a, b) if rank(b) <= 2 else tensordot(a, b, ([-1], [-2]))
 
 
@@ -53,7 +53,7 @@ def vdot(a: Any, b: Any) -> Any:
 @implements("inner")
 def inner(a: Any, b: Any) -> Any:
     """The sum of products over the last axes."""
-    return np.multiply(a, b) if not rank(a) or not rank(b) else tensordot(a, b, ([-1], [-1]))
+    return np.multiply(symbolic(a), symbolic(b)) if not rank(a) or not rank(b) else tensordot(a, b, ([-1], [-1]))
 
 
 @implements("outer")

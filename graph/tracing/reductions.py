@@ -13,7 +13,8 @@ from .operations import apply, axes_of, axis_of, cast, ints, kind_of, rank, stat
 def _dtype_of(name: str, x: SymbolicArray, dtype: Any) -> "np.dtype[Any]":
     """Return the dtype that NumPy's function gives for one of ``x``'s."""
     if dtype is not None:
-        return np.dtype(dtype)
+        wanted: np.dtype[Any] = np.dtype(dtype)
+        return wanted
     found: np.dtype[Any] = getattr(np, name)(np.ones(1, x.dtype)).dtype
     return found
 
@@ -105,7 +106,7 @@ def count_nonzero(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
 def _extreme(op_type: str, a: Any, axis: Any, keepdims: Any) -> SymbolicArray:
     x = symbolic(a)
     ndim = rank(x)
-    place = apply(op_type, np.ravel(x) if axis is None else x, ints(0 if axis is None else axis_of(axis, ndim)))  # type: ignore[call-overload]
+    place = apply(op_type, np.ravel(x) if axis is None else x, ints(0 if axis is None else axis_of(axis, ndim)))
     if not keepdims:
         return place
     if axis is not None:
@@ -126,10 +127,10 @@ def argmin(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
 
 
 def _running(op_type: str, name: str, a: Any, axis: Any, dtype: Any) -> SymbolicArray:
-    x = symbolic(a)
-    x = symbolic(x, _dtype_of(name, x, dtype))
+    given = symbolic(a)
+    x: Any = symbolic(given, _dtype_of(name, given, dtype))
     if axis is None:
-        x, axis = np.ravel(x), 0  # type: ignore[call-overload]
+        x, axis = np.ravel(x), 0
     return apply(op_type, x, ints(axis_of(axis, rank(x))))
 
 
@@ -153,7 +154,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, *, keepdims: Any = Fa
     if static_shape(weights) != static_shape(a):
         raise TraceError("numpy.average on symbolic arrays takes weights of the array's shape; multiply and sum for others.")
     kind = np.result_type(kind_of(a), kind_of(weights), *([np.float64] if np.dtype(kind_of(a)).kind in "iub" else []))
-    weighted = sum_(np.multiply(cast(a, kind), cast(weights, kind)), axis, keepdims=keepdims)  # type: ignore[call-overload]
+    weighted = sum_(np.multiply(cast(a, kind), cast(weights, kind)), axis, keepdims=keepdims)
     return weighted / sum_(cast(weights, kind), axis, keepdims=keepdims)
 
 

@@ -169,7 +169,13 @@ def _filled(a: Any, value: Any, dtype: Any, shape: Any) -> SymbolicArray:
     return apply("Fill", size_operand(dims), symbolic(value, kind))
 
 
-@implements("zeros_like", "empty_like")
+@implements("empty_like")
+def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """Zeros in the shape of an array: graphs have no numbers that nobody wrote."""
+    return _filled(prototype, 0, dtype, shape)
+
+
+@implements("zeros_like")
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
     """Zeros in the shape of an array."""
     return _filled(a, 0, dtype, shape)

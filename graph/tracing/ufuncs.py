@@ -98,14 +98,15 @@ def _scaled(factor: float) -> Callable[[SymbolicArray], SymbolicArray]:
 
 
 def _trunc(x: SymbolicArray) -> SymbolicArray:
-    return apply("SelectV2", x < 0, np.ceil(x), np.floor(x))  # type: ignore[call-overload]
+    return apply("SelectV2", x < 0, np.ceil(x), np.floor(x))
 
 
 def _logaddexp(x: SymbolicArray, y: SymbolicArray) -> SymbolicArray:
-    top: SymbolicArray = np.maximum(x, y)  # type: ignore[call-overload]
-    bottom = np.minimum(x, y)  # type: ignore[call-overload]
+    top: Any = np.maximum(x, y)
+    bottom = np.minimum(x, y)
     gap = apply("SelectV2", x == y, np.zeros((), x.dtype), bottom - top)  # of equal infinities too
-    return top + np.log1p(np.exp(gap))  # type: ignore[no-any-return]
+    total: SymbolicArray = top + np.log1p(np.exp(gap))
+    return total
 
 
 def _heaviside(x: SymbolicArray, at_zero: SymbolicArray) -> SymbolicArray:
@@ -177,7 +178,7 @@ def call_ufunc(ufunc: "np.ufunc", method: str, inputs: tuple[Any, ...], kwargs: 
     if name not in supported():
         raise unsupported(name)
     kinds = [kind_of(x) for x in inputs]
-    wanted = {} if dtype is None else {"signature": (*[None] * ufunc.nin, np.dtype(dtype))}
+    wanted: dict[str, Any] = {} if dtype is None else {"signature": (*[None] * ufunc.nin, np.dtype(dtype))}
     weak = all(isinstance(kind, type) for kind in kinds)
     try:
         loop = ufunc.resolve_dtypes((*(map(np.dtype, kinds) if weak else kinds), *[None] * ufunc.nout), **wanted)
@@ -186,7 +187,7 @@ def call_ufunc(ufunc: "np.ufunc", method: str, inputs: tuple[Any, ...], kwargs: 
     if name == "matmul":
         from .products import matmul
 
-        return matmul(*inputs, dtype=loop[0])
+        return matmul(inputs[0], inputs[1], loop[0])
     result = _build(name, loop, inputs)
     return SymbolicArray(result.value, result.trace, weak and result.dtype.kind in "if")
 
