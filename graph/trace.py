@@ -156,7 +156,7 @@ def _add_outputs(outermost: Trace, results: Any) -> Any:
         return Output(name)
 
     def place(path: str, leaf: Any) -> Any:
-        if isinstance(leaf, SymbolicArray | Variable | np.ndarray | np.generic | float | int) and not isinstance(leaf, bool):
+        if isinstance(leaf, SymbolicArray | Variable | np.ndarray | np.generic):
             return output(path, value_of(leaf))
         return leaf
 

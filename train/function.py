@@ -5,7 +5,7 @@ import inspect
 import threading
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -170,26 +170,6 @@ def _shown(leaf: Any) -> str:
     dtype = leaf.dtype if isinstance(leaf, TensorSpec) else dtype_of_array(leaf.dtype)
     dims = str(leaf.shape) if isinstance(leaf, TensorSpec) else "[" + ",".join(map(str, leaf.shape)) + "]"
     return f": {dtype.short}{dims}"
-
-
-@overload
-def function(
-    python_function: Callable[..., Any],
-    *,
-    policy: Policy | None = ...,
-    device: str = ...,
-    input_signature: Mapping[str, Any] | None = ...,
-) -> Function: ...
-
-
-@overload
-def function(
-    python_function: None = None,
-    *,
-    policy: Policy | None = ...,
-    device: str = ...,
-    input_signature: Mapping[str, Any] | None = ...,
-) -> Callable[[Callable[..., Any]], Function]: ...
 
 
 def function(

@@ -285,6 +285,8 @@ def test_arguments_are_named_as_in_numpy() -> None:
 
     for function, ours in table().items():
         theirs = inspect.signature(function).parameters
+        if any(parameter.kind is parameter.VAR_KEYWORD for parameter in theirs.values()):
+            continue
         for name, parameter in inspect.signature(ours).parameters.items():
             if parameter.kind is not parameter.POSITIONAL_ONLY and name not in ("operands", "args", "arys"):
                 assert name in theirs, (function.__name__, name)
