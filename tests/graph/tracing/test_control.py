@@ -65,7 +65,7 @@ def test_a_variable_is_a_numpy_array_outside() -> None:
         v.value[0] = 5
     with pytest.raises(ag.TraceError, match=r"Variable 'v' keeps its shape, \[2\]. Received: \[3\]"):
         v.assign(np.zeros(3))
-    with pytest.raises(ag.TraceError, match="Variable 'n' holds int32; convert with .astype.. first. Received: float32"):
+    with pytest.raises(ag.TraceError, match=r"Variable 'n' holds int32; convert with .astype.. first. Received: float32"):
         ag.Variable(1, "n", np.int32).assign(np.float32(1))
     assert repr(v) == "<Variable 'v' float32[2]>"
 
