@@ -10,9 +10,7 @@ from .tracing.array import SymbolicArray
 from .tracing.operations import apply, size_operand, symbolic
 
 
-def uniform(
-    shape: Sequence[Any], low: Any = 0.0, high: Any = 1.0, *, dtype: Any = np.float32, seed: int | None = None
-) -> SymbolicArray:
+def uniform(shape: Sequence[Any], low: Any = 0.0, high: Any = 1.0, *, dtype: Any = np.float32, seed: int | None = None) -> Any:
     """Return numbers that are evenly spread from ``low`` up to ``high``, which is not included.
 
     Args:
@@ -24,20 +22,20 @@ def uniform(
     numbers = _draw("RandomUniform", shape, dtype, seed)
     if low == 0.0 and high == 1.0:
         return numbers
-    return numbers * (high - low) + low  # type: ignore[no-any-return]
+    return numbers * (high - low) + low
 
 
-def normal(shape: Sequence[Any], *, dtype: Any = np.float32, seed: int | None = None) -> SymbolicArray:
+def normal(shape: Sequence[Any], *, dtype: Any = np.float32, seed: int | None = None) -> Any:
     """Return normal numbers of mean 0 and variance 1: see :func:`uniform`."""
     return _draw("RandomStandardNormal", shape, dtype, seed)
 
 
-def truncated_normal(shape: Sequence[Any], *, dtype: Any = np.float32, seed: int | None = None) -> SymbolicArray:
+def truncated_normal(shape: Sequence[Any], *, dtype: Any = np.float32, seed: int | None = None) -> Any:
     """Return normal numbers that are not further than 2 from 0: see :func:`uniform`."""
     return _draw("TruncatedNormal", shape, dtype, seed)
 
 
-def integers(low: int, high: int, shape: Sequence[Any], *, dtype: Any = np.int64, seed: int | None = None) -> SymbolicArray:
+def integers(low: int, high: int, shape: Sequence[Any], *, dtype: Any = np.int64, seed: int | None = None) -> Any:
     """Return integers from ``low`` up to ``high``, which is not included: see :func:`uniform`."""
     bounds = symbolic(low, np.dtype(dtype)), symbolic(high, np.dtype(dtype))
     return apply("RandomUniformInt", size_operand(shape), *bounds, **_seeds(seed))

@@ -87,7 +87,7 @@ def trace(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Graph:
 
     Returns:
         A graph of TensorFlow's ops. Its inputs are Placeholders with the arguments' names (``x``, ``params/w``), its outputs are
-        called ``output``, or after what the function returns.
+        called ``output``, or after what the function returns, with a number behind where the name is taken.
 
     Raises:
         TraceError: If the function does what a graph cannot.

@@ -15,7 +15,7 @@ from ..graph.graph import Graph
 from ..graph.trace import Output, TensorSpec, Traced, is_array, trace_function
 from ..graph.tracing.context import active
 from ..graph.tracing.structure import leaves, rebuild
-from ..graph.tracing.variable import Variable, set_array
+from ..graph.tracing.variable import Variable, array_of, set_array
 from ..kernels.handle import Handle
 from ..kernels.program import Program
 from ..rewrite import Policy, RewriteReport, auto_mixed_precision
@@ -32,7 +32,7 @@ class Specialization:
         variables: The variables that it uses, by their names in the graph.
     """
 
-    def __init__(self, signature: str, traced: Traced, policy: Policy | None, device: str) -> None:
+    def __init__(self, signature: str, traced: Traced, policy: Policy | None) -> None:
         self.signature = signature
         self.graph: Graph = traced.graph
         self.report: RewriteReport | None = None
@@ -40,7 +40,7 @@ class Specialization:
         if policy is not None:
             result = auto_mixed_precision(graph, policy)
             graph, self.report = result.graph, result.report
-        self.program = Program(graph, device)
+        self.program = Program(graph)
         self.variables: Mapping[str, Variable] = MappingProxyType(traced.variables)
         self._inputs = traced.inputs
         self._results = traced.results
@@ -55,7 +55,7 @@ class Specialization:
         """Run the graph on the arrays among the arguments, in order; return what the function returns."""
         with self._lock:
             state = self.program.state
-            state.update((handle, np.asarray(variable)) for handle, variable in self._handles.items())
+            state.update((handle, array_of(variable)) for handle, variable in self._handles.items())
             outputs = self.program(dict(zip(self._inputs, arrays, strict=True)))
             held = []
             for handle, variable in self._handles.items():
@@ -83,18 +83,16 @@ class Function:
 
     Attributes:
         policy: What its graphs are rewritten for, or None.
-        device: Where they run.
     """
 
     def __init__(
-        self, python_function: Callable[..., Any], policy: Policy | None, device: str, input_signature: Mapping[str, Any] | None
+        self, python_function: Callable[..., Any], policy: Policy | None, input_signature: Mapping[str, Any] | None
     ) -> None:
         if not callable(python_function):
             raise TraceError(f"ampgraph.function takes a function. Received: {python_function!r}")
         if policy is not None and not isinstance(policy, Policy):
             raise TraceError(f"A policy is an ampgraph.Policy, or None. Received: {policy!r}")
         self.policy = policy
-        self.device = device
         self._function = python_function
         self._input_signature = dict(input_signature or {})
         self._parameters = inspect.signature(python_function)
@@ -158,7 +156,7 @@ class Function:
         bound.arguments.update(arguments)
         signature = ", ".join(f"{path}{_shown(leaf)}" for path, leaf in leaves(arguments))
         traced = trace_function(self._function, bound.args, bound.kwargs)
-        return Specialization(signature, traced, self.policy, self.device)
+        return Specialization(signature, traced, self.policy)
 
     def __repr__(self) -> str:
         return f"<Function {getattr(self, '__name__', '')}: {len(self._cache)} signatures>"
@@ -176,7 +174,6 @@ def function(
     python_function: Callable[..., Any] | None = None,
     *,
     policy: Policy | None = None,
-    device: str = "cpu",
     input_signature: Mapping[str, Any] | None = None,
 ) -> Any:
     """Make a function on NumPy arrays run as a graph: a decorator, with or without arguments.
@@ -188,7 +185,6 @@ def function(
     Args:
         python_function: The function.
         policy: What its graphs are rewritten for; they stay as they are when None.
-        device: Where they run, as for :func:`ampgraph.compile`.
         input_signature: A :class:`TensorSpec` for arguments by name (``"x"``, ``"params/w"``), so that one graph serves all sizes
             that are None there.
 
@@ -209,5 +205,5 @@ def function(
         ['x: f32[2]']
     """
     if python_function is None:
-        return lambda given: Function(given, policy, device, input_signature)
-    return Function(python_function, policy, device, input_signature)
+        return lambda given: Function(given, policy, input_signature)
+    return Function(python_function, policy, input_signature)

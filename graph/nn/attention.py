@@ -32,7 +32,7 @@ def attention(query: Any, key: Any, value: Any, mask: Any = None, *, causal: boo
             raise TraceError(f"attention needs a known depth, or scale=. Received: {query!r}")
         scale = depth**-0.5
     if causal:
-        if queries is None or queries != keys:
+        if queries is None or keys is None or queries != keys:
             raise TraceError(f"Causal attention needs as many keys as queries, a known number. Received: {queries} and {keys}")
         earlier = np.tril(np.ones((queries, keys), bool))
         mask = earlier if mask is None else mask & earlier

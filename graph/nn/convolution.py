@@ -19,7 +19,7 @@ def conv2d(
     *,
     data_format: str = "NHWC",
     dilation: int | Sequence[int] = 1,
-) -> SymbolicArray:
+) -> Any:
     """Return the convolution of images with filters (without turning these round, as all neural networks do).
 
     Args:
@@ -49,7 +49,7 @@ def depthwise_conv2d(
     *,
     data_format: str = "NHWC",
     dilation: int | Sequence[int] = 1,
-) -> SymbolicArray:
+) -> Any:
     """Return the convolution of each channel with filters of its own.
 
     Args:
@@ -68,7 +68,7 @@ def depthwise_conv2d(
 
 def max_pool(
     x: Any, size: int | Sequence[int] = 2, stride: Any = None, padding: str = "VALID", *, data_format: str = "NHWC"
-) -> SymbolicArray:
+) -> Any:
     """Return the largest element of each window of images.
 
     Args:
@@ -83,12 +83,12 @@ def max_pool(
 
 def avg_pool(
     x: Any, size: int | Sequence[int] = 2, stride: Any = None, padding: str = "VALID", *, data_format: str = "NHWC"
-) -> SymbolicArray:
+) -> Any:
     """Return the mean of each window of images, of what is inside: see :func:`max_pool`."""
     return _pool("AvgPool", x, size, stride, padding, data_format)
 
 
-def bias_add(x: Any, bias: Any, *, data_format: str = "NHWC") -> SymbolicArray:
+def bias_add(x: Any, bias: Any, *, data_format: str = "NHWC") -> Any:
     """Return ``x`` with a number added for each channel: along the last axis, or the second in layout ``NCHW``."""
     _window(1, data_format)
     return apply("BiasAdd", x, bias, data_format=data_format)

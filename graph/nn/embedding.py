@@ -4,11 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from ..tracing.array import SymbolicArray
 from ..tracing.operations import apply, ints, kind_of, symbolic
 
 
-def embedding(table: Any, indices: Any) -> SymbolicArray:
+def embedding(table: Any, indices: Any) -> Any:
     """Return the rows of a table that indices name.
 
     Args:
@@ -22,7 +21,7 @@ def embedding(table: Any, indices: Any) -> SymbolicArray:
     return apply("GatherV2", table, symbolic(indices, kind if kind in (np.int32, np.int64) else np.int64), ints(0))
 
 
-def one_hot(indices: Any, depth: int, *, dtype: Any = np.float32) -> SymbolicArray:
+def one_hot(indices: Any, depth: int, *, dtype: Any = np.float32) -> Any:
     """Return, for each index, ``depth`` numbers of which the one at the index is 1, the others 0."""
     one, zero = np.ones((), dtype), np.zeros((), dtype)
     kind = np.dtype(kind_of(indices))

@@ -10,7 +10,7 @@ from ..tracing.operations import apply, kind_of, rank, shape_of, static_shape, s
 from ..tracing.shapes import reshape
 
 
-def softmax_cross_entropy(logits: Any, labels: Any) -> SymbolicArray:
+def softmax_cross_entropy(logits: Any, labels: Any) -> Any:
     """Return, for each example, the cross entropy of the softmax of its logits and its probabilities of classes.
 
     Args:
@@ -29,7 +29,7 @@ def softmax_cross_entropy(logits: Any, labels: Any) -> SymbolicArray:
     return _losses("SoftmaxCrossEntropyWithLogits", logits, symbolic(labels, kind_of(logits)), (-1, static_shape(logits)[-1]))
 
 
-def sparse_softmax_cross_entropy(logits: Any, labels: Any) -> SymbolicArray:
+def sparse_softmax_cross_entropy(logits: Any, labels: Any) -> Any:
     """Return, for each example, minus the logarithm of the softmax of its logits at its class.
 
     Args:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import TraceError
+from ..tracing.context import active
 from ..tracing.operations import apply, apply_all, axes_of, rank, static_shape, symbolic
 
 
@@ -74,4 +75,4 @@ def layer_norm(x: Any, scale: Any = None, offset: Any = None, axis: Any = -1, *,
 
 def rsqrt(x: Any) -> Any:
     """Return ``1 / sqrt(x)``."""
-    return apply("Rsqrt", x) if not isinstance(x, np.ndarray | np.generic) else 1 / np.sqrt(x)
+    return 1 / np.sqrt(x) if active() is None else apply("Rsqrt", x)

@@ -55,20 +55,9 @@ class ArrayLike(NDArrayOperatorsMixin):
         """Return all elements in one row."""
         return np.ravel(self)  # type: ignore[call-overload]
 
-    def astype(self, dtype: Any, copy: bool = True) -> Any:
-        """Return the elements as another dtype; floats become integers by dropping the fraction."""
-        from .operations import cast
-
-        return cast(self, np.dtype(dtype))
-
     def copy(self) -> Any:
         """Return the array; nothing can change it."""
         return np.copy(self)  # type: ignore[call-overload]
-
-    def __getitem__(self, index: Any) -> Any:
-        from .indexing import get_item
-
-        return get_item(self, index)
 
 
 def _method(name: str) -> Callable[..., Any]:
@@ -153,6 +142,17 @@ class SymbolicArray(ArrayLike):
         from .operations import shape_of
 
         return shape_of(self)
+
+    def astype(self, dtype: Any, copy: bool = True) -> Any:
+        """Return the elements as another dtype; floats become integers by dropping the fraction."""
+        from .operations import cast
+
+        return cast(self, np.dtype(dtype))
+
+    def __getitem__(self, index: Any) -> Any:
+        from .indexing import get_item
+
+        return get_item(self, index)
 
     def __repr__(self) -> str:
         return f"<SymbolicArray {self.value.name!r} {self.value.dtype}{self.value.shape}>"

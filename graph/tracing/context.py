@@ -7,7 +7,7 @@ around becomes an input of theirs.
 
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -99,13 +99,20 @@ class Trace:
             dtype = dtype_of_array(array.dtype)
         except GraphError:
             raise TraceError(f"An array of {array.dtype} cannot be a constant of a graph.") from None
+        array = np.array(array, dtype.numpy)
         key = (dtype, array.shape, array.tobytes()) if array.size <= _SHARED else None
         if key in self._constants:
             return self._constants[key]
-        value = self.emit("Const", (), {"value": Tensor.of(array.copy(), dtype)}, {"dtype": dtype}).outputs[0]
+        value = self.emit("Const", (), {"value": Tensor.of(array, dtype)}, {"dtype": dtype}).outputs[0]
         if key is not None:
             self._constants[key] = value
         return value
+
+    def drop_functions(self, names: Collection[str]) -> None:
+        """Remove bodies that nothing calls."""
+        for name in names:
+            del self.graph.functions[name]
+            self._library.forget(name)
 
     def use(self, array: "SymbolicArray") -> Value:
         """Return the value of this graph that a symbolic array stands for.

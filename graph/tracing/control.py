@@ -105,7 +105,9 @@ def while_loop(condition: Callable[..., Any], body: Callable[..., Any], loop_var
     if not start:
         raise TraceError("ampgraph.while_loop needs a loop variable.")
     states = [_state(trace, leaf) for leaf in start]
+    before = set(trace.graph.functions)
     for _ in range(_MAX_TURNS):
+        trace.drop_functions(trace.graph.functions.keys() - before)
         inner = Trace(_function(trace, "while_body"), trace)
         results = _next_of(_run(inner, body, loop_vars, states), loop_vars)
         after, values = _after(inner, results, loop_vars, states)

@@ -51,16 +51,8 @@ def value_of(x: Any, dtype: Any = None) -> Value:
     if isinstance(x, SymbolicArray):
         value = trace.use(x)
         return value if dtype is None or x.dtype == dtype else _cast(trace, value, dtype_of_array(np.dtype(dtype)))
-    if isinstance(x, list | tuple) and any(is_symbolic(item) for item in x):
-        return value_of(_stacked(x), dtype)
     array = np.asarray(x, dtype) if type(x) in (bool, int, float, complex, list, tuple) else np.asarray(x)
     return trace.constant(array if dtype is None else array.astype(dtype, copy=False))
-
-
-def _stacked(items: Sequence[Any]) -> Any:
-    from .joining import stack
-
-    return stack(items)
 
 
 def symbolic(x: Any, dtype: Any = None) -> SymbolicArray:

@@ -101,7 +101,7 @@ class Variable(ArrayLike):
         return f"<Variable {self.name!r} {self.dtype}{list(self.shape)}>"
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return np.array(self.value, dtype) if copy is not False else np.asarray(self.value, dtype)
+        return np.array(self.value, dtype) if copy else np.asarray(self.value, dtype)
 
     def __array_ufunc__(self, ufunc: "np.ufunc", method: str, *inputs: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", (None,))[0]
@@ -118,6 +118,10 @@ class Variable(ArrayLike):
 
         args, kwargs = rebuild((args, kwargs), lambda path, x: x.value if isinstance(x, Variable) else x)
         return func(*args, **kwargs)
+
+    def astype(self, dtype: Any) -> Any:
+        """Return what it holds as another dtype."""
+        return self.value.astype(dtype)
 
     def __getitem__(self, index: Any) -> Any:
         return self.value[index]
@@ -136,6 +140,11 @@ class Variable(ArrayLike):
 
     def __iter__(self) -> Any:
         return iter(self.value)
+
+
+def array_of(variable: Variable) -> "np.ndarray[Any, Any]":
+    """Return the array that a variable holds, itself: for what runs graphs."""
+    return variable._array
 
 
 def set_array(variable: Variable, array: "np.ndarray[Any, Any]") -> None:

@@ -135,7 +135,7 @@ def test_a_state_is_where_recurrent_layers_go_on() -> None:
 
     def halves(x: Any, *weights: Any) -> Any:
         first, state = nn.lstm(x[:, :1], *weights)
-        second, state = nn.lstm(x[:, 1:], *weights, state)
+        second, state = nn.lstm(x[:, 1:], *weights, state=state)
         return np.concatenate([first, second], 1), state
 
     for one, two in zip(whole, run_graph(halves, (x, *weights)), strict=True):
@@ -180,7 +180,7 @@ def test_random_numbers() -> None:
         pytest.param(lambda x: nn.conv2d(x, W, data_format="NHCW"), "The layout of images is NHWC or NCHW", id="layout"),
         pytest.param(lambda x: nn.conv2d(x, W, (1, 0)), "one positive integer, or two", id="stride"),
         pytest.param(lambda x: nn.conv2d(x, W, padding="FULL"), "Padding is 'SAME', 'VALID' or two pairs", id="padding"),
-        pytest.param(lambda x: nn.max_pool(x, padding=[[1, 1], [1, 1]]), "The padding of pooling is", id="pool-padding"),
+        pytest.param(lambda x: nn.max_pool(x, padding="FULL"), "The padding of pooling is", id="pool-padding"),
         pytest.param(lambda x: nn.batch_norm(x[0], *STATISTICS), "batch_norm takes images, or", id="batch-norm"),
         pytest.param(lambda x: nn.softmax_cross_entropy(x, x[0]), "have the same shape", id="labels"),
         pytest.param(

@@ -126,6 +126,15 @@ def test_loops() -> None:
     )
 
 
+def test_a_loop_that_is_traced_again_leaves_nothing_behind() -> None:
+    def body(y: Any) -> Any:
+        return np.concatenate([y, ag.cond(y.sum() > 0, lambda: y, lambda: -y)])
+
+    graph = ag.trace(lambda x: ag.while_loop(lambda y: y.shape[0] < 9, body, (x,)), X)
+    assert sorted(graph.functions) == ["cond_false", "cond_true", "while_body", "while_cond"]
+    assert ag.compile(graph)({"x": -X})["output_0"].shape == (16, 3)
+
+
 def test_loops_nest_and_hold_branches_and_variables() -> None:
     v = ag.Variable(np.float32(0), name="v")
 

@@ -9,7 +9,7 @@ import pytest
 import ampgraph as ag
 from ampgraph.graph.tracing.array import SymbolicArray
 
-from .running import check
+from .running import check, run_graph
 
 SPEC = ag.TensorSpec([2, 3])
 
@@ -127,7 +127,7 @@ def test_a_symbolic_array_does_not_leave_its_trace() -> None:
     with pytest.raises(ag.TraceError, match="was made while another function was traced"):
         ag.trace(lambda x: x + kept[0], SPEC)
     with pytest.raises(ag.TraceError, match="No function is being traced"):
-        kept[0] + 1
+        _ = kept[0] + 1
     with pytest.raises(ag.TraceError, match="An argument is an array or a TensorSpec"):
         ag.trace(np.exp, kept[0])
 
@@ -135,7 +135,7 @@ def test_a_symbolic_array_does_not_leave_its_trace() -> None:
 def test_an_error_leaves_the_graph_whole() -> None:
     def function(x: Any) -> Any:
         with pytest.raises(ag.GraphError):
-            x @ x
+            _ = x @ x
         return x * 2
 
     ag.verify(ag.trace(function, SPEC))
@@ -153,3 +153,13 @@ def test_specs_say_what_they_are() -> None:
     assert ag.compile(ag.trace(np.exp, ag.TensorSpec([], np.float64, name="z"))).input_names == ("z",)
     assert ag.TensorSpec([2], ag.find_dtype("bfloat16")).dtype is ag.find_dtype("bfloat16")
     ag.verify(ag.trace(lambda x: (x * 2.0).sum(), ag.TensorSpec([2], ag.find_dtype("bfloat16"))))
+
+
+def test_values_that_others_add_to_the_graph_get_shapes() -> None:
+    def function(x: SymbolicArray) -> Any:
+        first = x.trace.graph.add("Tanh", [x.value]).outputs[0]
+        second = x.trace.graph.add("MatMul", [first, first], attributes={"transpose_b": True}).outputs[0]
+        return x.trace.wrap(second) * 2
+
+    assert ag.trace(function, ag.TensorSpec([None, 3])).value("Mul").shape.dims == (None, None)
+    np.testing.assert_allclose(run_graph(function, (np.ones((1, 3), np.float32),))[0], 6 * np.tanh(1) ** 2, rtol=1e-6)

@@ -130,4 +130,4 @@ def test_in_place_operators_keep_the_dtype() -> None:
 
 def test_a_base_of_two_is_squared_by_its_own_op() -> None:
     assert ag.trace(lambda x: x**2, ag.TensorSpec([2])).has_node("Square")
-    assert run_graph(lambda x: x ** np.float32(3), (np.float32([2]),))[0] == 8
+    assert run_graph(lambda x: x ** np.float32(3), (np.array([2], np.float32),))[0] == 8
