@@ -1,5 +1,6 @@
 """NumPy's universal functions as ops of TensorFlow, with NumPy's own promotion of dtypes."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -144,9 +145,10 @@ BUILDERS: dict[str, Callable[..., SymbolicArray]] = {
 _REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any"}
 
 
-def supported() -> list[str]:
+@functools.cache
+def supported() -> tuple[str, ...]:
     """Return the names of all ufuncs that symbolic arrays take."""
-    return sorted({*OPS, *LOGICAL, *BUILDERS, "matmul", "divmod", *_ORDERS})
+    return tuple(sorted({*OPS, *LOGICAL, *BUILDERS, "matmul", "divmod", *_ORDERS}))
 
 
 def call_ufunc(ufunc: "np.ufunc", method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
