@@ -127,16 +127,12 @@ class Scope:
                         heappush(again, reader)
 
     def follow(self, node: "Node") -> None:
-        """Infer a node that was added behind all others, and state the shapes of its results.
+        """Infer a node that was added, or changed, after :meth:`run`, whose operands are known already.
 
         Raises:
-            GraphError: If operand shapes do not fit the op.
+            GraphError: As for :meth:`run`.
         """
         self._visit(node, 1)
-        for value in node.outputs:
-            dims = self.facts.get(value, NOTHING)[0]
-            if dims is not None:
-                value.shape = Shape(dims)
 
     def infer_function(self, call: Call, name: str, facts: list[Fact], count: int) -> list[Fact]:
         """Return what is known about the ``count`` results of a function; used by the rules for calls."""

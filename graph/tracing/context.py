@@ -81,11 +81,19 @@ class Trace:
         name = self.graph.fresh_name(self.prefix + (name or op_type))
         node = self.graph.add(op_type, inputs, name=name, attributes=attributes, types=found, controls=controls)
         try:
-            self._scope.follow(node)
+            self._follow(node)
         except GraphError:
             self.graph.remove_all([node])
             raise
         return node
+
+    def _follow(self, node: Node) -> None:
+        """Infer the shapes of a new node's results, and state them."""
+        self._scope.follow(node)
+        for value in node.outputs:
+            dims, _ = self.fact(value)
+            if dims is not None:
+                value.shape = Shape(dims)
 
     def input(self, name: str, dtype: DType, dims: Dims, content: Element | None = None) -> Value:
         """Add a formal input to a body."""
@@ -152,7 +160,7 @@ class Trace:
         if value not in self._scope.facts:
             for node in self.graph.nodes:
                 if node.outputs and node.outputs[0] not in self._scope.facts:
-                    self._scope.follow(node)
+                    self._follow(node)
         return SymbolicArray(value, self)
 
     # ---- variables ----------------------------------------------------------------------------------------------
@@ -168,7 +176,7 @@ class Trace:
             node = self.graph.add(
                 "VarHandleOp", (), name=name, attributes=attributes, types={"dtype": find_dtype(variable.dtype.name)}
             )
-            self._scope.follow(node)
+            self._follow(node)
             found = self.variables[variable] = node.outputs[0]
         return found
 
