@@ -1,5 +1,6 @@
 """What all benchmarks share: statistics, the facts of the machine, the table of limits and the JSON file."""
 
+import contextlib
 import dataclasses
 import importlib.metadata
 import json
@@ -7,13 +8,14 @@ import os
 import platform
 import statistics
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 import ampgraph
@@ -112,6 +114,30 @@ def limits_table(limits: Iterable[Limit]) -> Table:
         for limit in limits
     ]
     return table("Limits", ("what", "measured", "at most", ""), rows)
+
+
+def markdown_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a table with a heading, in Markdown."""
+    cells = [columns, ["---"] + ["---:"] * (len(columns) - 1), *rows]
+    return [f"## {title}", "", *("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells), ""]
+
+
+def made_by(command: str, facts: dict[str, Any]) -> str:
+    """Return a sentence about a run, for a page of its results."""
+    return (
+        f"Made by `python -m bench {command}`, which says with `--help` what is measured. {facts['date']}, revision "
+        f"{facts['revision']}, {facts['processor']}, {facts['cores']} cores, load {facts['load']}, Python {facts['python']}."
+    )
+
+
+@contextlib.contextmanager
+def progress(count: int) -> Iterator[Callable[[str, int], None]]:
+    """Show a bar on standard error, if that is a terminal; yield how to name what is at work and how to move on."""
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
+    screen = Console(stderr=True)
+    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
+        task = bar.add_task("", total=count)
+        yield lambda name, done: bar.update(task, advance=done, description=name)
 
 
 def console() -> Console:

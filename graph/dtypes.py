@@ -7,7 +7,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from .errors import GraphError, did_you_mean
-from .rounding import halves, round_to_half, round_to_odd
+from .rounding import round_to_half, round_to_odd, widen_half
 
 if TYPE_CHECKING:
     import numpy as np
@@ -173,8 +173,10 @@ def cast_array(array: "np.ndarray[Any, Any]", dtype: DType) -> "np.ndarray[Any, 
         return array.astype(wanted)
     if dtype is float16 and source.char in "fd" and source.isnative:
         return round_to_half(array)
-    if dtype is float32 and source.char == "e" and source.isnative and array.size > 256:
-        return halves().take(array.view(np.uint16), mode="clip")  # NumPy takes longer, and much longer for small numbers
+    if dtype is float32 and source.char == "e" and source.isnative:
+        return widen_half(array)
+    if wanted == np.uint32 and source.kind == "f":
+        array = array.astype(np.int64)  # what becomes of negative numbers does not depend on where they stand
     is_low = dtype.kind == "float" and dtype.bits < 32
     if is_low and (source.kind in "iu" or source == np.float64):
         array = round_to_odd(array)

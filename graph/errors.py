@@ -11,6 +11,7 @@
     ├── OpListError(ValueError)       the op lists contradict themselves
     ├── PolicyError(ValueError)       a policy, preset or target makes no sense
     ├── PassError                     the rewrite cannot handle this graph
+    ├── TrainingError(ValueError)     an optimizer or a loss scale is used wrongly, or training does not get on
     └── KernelError                   a graph cannot be run: a feed, an op or the device
 
 A message says who, what, where and how to go on; received values are shown.
@@ -58,6 +59,10 @@ class PolicyError(AmpgraphError, ValueError):
 
 class PassError(AmpgraphError):
     """The rewrite cannot handle this graph."""
+
+
+class TrainingError(AmpgraphError, ValueError):
+    """An optimizer, a schedule, a loss scale or what they saved is used in a way that makes no sense, or training does not get on."""
 
 
 class KernelError(AmpgraphError):

@@ -162,15 +162,17 @@ def round_on_grid(array: "np.ndarray[Any, Any]", out: "np.ndarray[Any, Any] | No
             bits, rounded, power = x.view(np.uint32), r.view(np.uint32), t.view(np.float32)
             np.bitwise_and(bits, k.top, s)  # a sum of zero has lost its sign
             np.bitwise_and(bits, k.infinity[0], t)
-            too_large = np.abs(x) >= 65520 if t[t.argmax()] >= k.overflows else None
+            is_large = t[t.argmax()] >= k.overflows
+            if is_large:
+                np.minimum(t, k.too_large[: t.size], out=t)
             np.maximum(t, k.least_normal[: t.size], out=t)
             np.add(t, k.middle, t)
             np.add(x, power, r)
             np.subtract(r, power, r)
             np.bitwise_or(rounded, s, rounded)
-            if too_large is not None:
-                s |= k.infinity[0]
-                np.copyto(rounded, s, where=too_large)
+            if is_large:
+                r *= np.float32(2.0**112)  # from 2**16 on, infinite
+                r *= np.float32(2.0**-112)
     return result.reshape(array.shape)
 
 
@@ -210,12 +212,26 @@ def round_on_bfloat16_grid(array: "np.ndarray[Any, Any]", out: "np.ndarray[Any, 
 def _in_memory_order(
     function: "Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]", array: "np.ndarray[Any, Any]"
 ) -> "np.ndarray[Any, Any]":
-    """Apply a function that wants C order to an array whose axes lie in memory in any order, and keep that order."""
+    """Apply a function that wants C order to an array whose axes lie in memory in any order, and keep that order as NumPy does."""
     import numpy as np
 
-    axes = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
+    strides = np.empty_like(array).strides
+    axes = sorted(range(array.ndim), key=lambda axis: -strides[axis])
     result = function(np.ascontiguousarray(array.transpose(axes)))
     return result.transpose(sorted(range(array.ndim), key=axes.__getitem__))
+
+
+def widen_half(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+    """Return float16 numbers as float32: for many, faster than NumPy's conversion, and much faster for small numbers. The result
+    lies in memory like the array, so that sums of it add up in the same order.
+    """
+    import numpy as np
+
+    if array.size <= 256:
+        return array.astype(np.float32)
+    if not array.flags.c_contiguous:
+        return _in_memory_order(widen_half, array)
+    return halves().take(array.view(np.uint16), mode="clip")
 
 
 @functools.cache
@@ -232,6 +248,10 @@ def round_to_odd(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
     """
     import numpy as np
 
+    flat = array.reshape(-1)
+    block = _BLOCK // 8
+    if flat.size > block:
+        return np.concatenate([round_to_odd(flat[i : i + block]) for i in range(0, flat.size, block)]).reshape(array.shape)
     if array.dtype.kind in "iu" and array.dtype.itemsize == 8:
         low = array & array.dtype.type(0x3FF)  # the rest is exact in float64, and of this only counts whether it is zero
         large = (array >= 1 << 53) if array.dtype.kind == "u" else (array >= 1 << 53) | (array <= -(1 << 53))

@@ -48,13 +48,31 @@ def divide(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
     return quotient
 
 
+def float_power(xp: Any, a: Any, b: Any) -> Any:
+    """Return the power of floats of one dtype, whose bits do not depend on how the operands lie in memory.
+
+    NumPy has other functions for squares, roots and reciprocals, and takes them where the exponents happen to be one element of
+    memory. Here every element has them.
+    """
+    known = ((2, xp.square), (0.5, lambda x: xp.where(x == -xp.inf, -x, xp.sqrt(x) + 0)), (-1, xp.reciprocal))  # (-0)**0.5 is 0
+    if b.size == 1 and b.ndim <= a.ndim:
+        function = next((function for exponent, function in known if b == exponent), None)
+        return xp.power(a, b) if function is None else function(a)
+    result = xp.power(a, b)
+    for exponent, function in known:
+        there = b == exponent
+        if there.any():
+            result = xp.where(there, function(a), result)
+    return result
+
+
 def _power(xp: Any, a: Any, b: Any) -> Any:
     """Return the power: of integers to floating powers computed in float64, to integers modulo 2 to their number of bits.
 
     A negative power of an integer is a fraction, cut off to 0, except of 1 and -1.
     """
     if a.dtype.kind not in "iu":
-        return xp.square(a) if b.size == 1 and b.ndim <= a.ndim and b == 2 else xp.power(a, b.astype(a.dtype, copy=False))
+        return float_power(xp, a, b.astype(a.dtype, copy=False))
     if b.dtype.kind == "f":
         return xp.trunc(xp.power(a.astype(xp.float64), b.astype(xp.float64))).astype(a.dtype)
     result = xp.power(a.astype(xp.uint64), b.astype(xp.uint64)).astype(a.dtype)  # right modulo 2**64, so in fewer bits too

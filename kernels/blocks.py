@@ -1,7 +1,10 @@
-"""Running a cluster of elementwise steps on blocks of elements that stay in the cache; values in between are never whole in memory."""
+"""Running a cluster of elementwise steps on blocks of elements that stay in the cache; values in between are never whole in memory.
+
+Members whose results are broadcast to more elements are computed whole, once, before the blocks of the others.
+"""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -52,37 +55,73 @@ def run_blocks(run: "Run", cluster: "Cluster", values: list[Any]) -> list[Any] |
     full = max(made, key=prod)
     if not all(_fits(shape, full) for shape in made):
         return None
+    early = [i for i, shape in enumerate(made) if prod(shape) < prod(full)]
     axis = next(i for i in range(len(full)) if prod(full[i + 1 :]) <= _BLOCK)
     xp = run.xp
-    cut = [_is_cut(shape, len(full), axis) for shape in shapes[: cluster.outside]]
-    values = [value if is_cut else widened(value) for value, is_cut in zip(values, cut, strict=True)]
     calls = [Call(member, run, member.dtypes) for member in cluster.members]
-    leaving = [(i, _room(xp, made[i], cluster.members[i], values)) for i in cluster.leaving]
     times = [0.0] * len(calls) if run.on_node is not None else None
+    likes = _like(cluster, values)
+    values += [None] * len(calls)
+    for at in {at for i in early for at in cluster.sources[i] if at >= 0}:
+        values[at] = widened(values[at])
+    late = [i for i in range(len(calls)) if i not in early]
+    _run_members(cluster, early, calls, values, {at for i in late for at in cluster.sources[i]}, times, run.reuses)
+    cut = [value is not None and _is_cut(value.shape, len(full), axis) for value in values]
+    values = [value if is_cut else widened(value) for value, is_cut in zip(values, cut, strict=True)]
+    leaving = [(i, _room(xp, cluster.members[i], likes[cluster.outside + i])) for i in cluster.leaving if i not in early]
     for index in _blocks(full, axis):
         table = [
             widened(value[_within(index, value.shape, len(full))]) if is_cut else value
             for value, is_cut in zip(values, cut, strict=True)
         ]
-        _run_block(cluster, calls, table, times, run.reuses)
+        _run_members(cluster, late, calls, table, set(), times, run.reuses)
         for i, whole in leaving:
-            block = table[cluster.outside + i]
-            whole[_within(index, whole.shape, len(full))] = (
-                block if block.dtype == whole.dtype else as_declared(block, cluster.members[i].dtypes[0])
-            )
+            whole[_within(index, whole.shape, len(full))] = _left(xp, cluster.members[i], table[cluster.outside + i])
     if times is not None and run.on_node is not None:
         for member, seconds in zip(cluster.members, times, strict=True):
             run.on_node(member.node, seconds)
-    return [whole for _, whole in leaving]
+    found = dict(leaving)
+    return [found[i] if i in found else _left(xp, cluster.members[i], values[cluster.outside + i]) for i in cluster.leaving]
 
 
-def _run_block(cluster: "Cluster", calls: Sequence[Call], table: list[Any], times: list[float] | None, reuses: bool) -> None:
-    """Compute every member on a block, float16 and bfloat16 values kept as float32, rounded; append the results to ``table``."""
-    for i, (member, sources, dead) in enumerate(zip(cluster.members, cluster.sources, cluster.dead, strict=True)):
+def _left(xp: Any, member: "Step", result: Any) -> Any:
+    """Return a member's result, or a block of it, as it leaves the cluster."""
+    return result if result.dtype == _left_dtype(xp, member) else as_declared(result, member.dtypes[0])
+
+
+def _left_dtype(xp: Any, member: "Step") -> Any:
+    dtype = member.dtypes[0]
+    assert dtype is not None
+    return xp.dtype(xp.float32) if member.stays_wide else dtype.numpy
+
+
+def _run_members(
+    cluster: "Cluster",
+    some: Sequence[int],
+    calls: Sequence[Call],
+    table: list[Any],
+    lasting: Collection[int],
+    times: list[float] | None,
+    reuses: bool,
+) -> None:
+    """Compute some members, float16 and bfloat16 values kept as float32, rounded.
+
+    Args:
+        cluster: The cluster.
+        some: Which members.
+        calls: One for each member.
+        table: The values; the results are put there.
+        lasting: Which values others still read.
+        times: Seconds that each member took are added here, if wanted.
+        reuses: Whether anything may be written over.
+    """
+    for i in some:
+        member, sources, dead = cluster.members[i], cluster.sources[i], cluster.dead[i]
         start = time.perf_counter() if times is not None else 0.0
         operands = [table[at] if at >= 0 else None for at in sources]
         for at in dead:
-            table[at] = None
+            if at not in lasting:
+                table[at] = None
         call, kernel, dtype = calls[i], member.kernel, member.dtypes[0]
         assert kernel is not None
         assert dtype is not None
@@ -93,7 +132,9 @@ def _run_block(cluster: "Cluster", calls: Sequence[Call], table: list[Any], time
         alone = [result]
         operands.clear()
         call.out = result = None
-        table.append(on_grid(alone, dtype, member.is_exact, reuses) if member.is_low else as_declared(alone[0], dtype))
+        table[cluster.outside + i] = (
+            on_grid(alone, dtype, member.is_exact, reuses) if member.is_low else as_declared(alone[0], dtype)
+        )
         alone.clear()
         if times is not None:
             times[i] += time.perf_counter() - start
@@ -139,11 +180,23 @@ def _blocks(full: tuple[int, ...], axis: int) -> Iterator[tuple[slice, ...]]:
             yield (*lead, part)
 
 
-def _room(xp: Any, shape: tuple[int, ...], member: "Step", values: Sequence[Any]) -> Any:
-    """Return an array for a result, whose axes lie in memory as those of the operands."""
-    dtype = member.dtypes[0]
-    assert dtype is not None
-    wanted = xp.dtype(xp.float32) if member.stays_wide else dtype.numpy
-    check_room(xp, shape, wanted.itemsize)
-    like = next((value for value in values if value.shape == shape), None)
-    return xp.empty(shape, wanted) if like is None else xp.empty_like(like, wanted)
+def _like(cluster: "Cluster", values: Sequence[Any]) -> list[Any]:
+    """Return for each value an array of bytes, never touched, whose axes lie in memory as those of the whole value would: sums of
+    it then add up in the same order.
+    """
+    import numpy as np
+
+    byte = np.empty(1, np.int8)
+    found = [None if value is None else np.lib.stride_tricks.as_strided(byte, value.shape, value.strides) for value in values]
+    for sources in cluster.sources:
+        operands = [found[i] for i in sources if i >= 0]
+        modes: list[Any] = [["readonly"]] * len(operands) + [["writeonly", "allocate"]]
+        found.append(np.nditer([*operands, None], ["zerosize_ok"], modes).operands[-1])
+    return found
+
+
+def _room(xp: Any, member: "Step", like: Any) -> Any:
+    """Return an array for a result."""
+    wanted = _left_dtype(xp, member)
+    check_room(xp, like.shape, wanted.itemsize)
+    return xp.empty_like(like, wanted)

@@ -48,8 +48,7 @@ def saturated(x: Any, dtype: DType) -> Any:
 
     wide = x.astype(np.float32) if x.dtype != np.float64 else x
     most = largest(dtype)
-    result = cast_array(np.clip(wide, -most, most), dtype)
-    return result
+    return cast_array(np.asarray(np.clip(wide, -most, most)), dtype)
 
 
 def largest(dtype: DType) -> float:

@@ -114,6 +114,21 @@ def distinct(xp: Any, data: Any, axis: int, *, by_value: bool, equal_nan: bool =
     return first, inverse, counts
 
 
+def row_places(xp: Any, rows: Any, values: Any, side: str) -> Any:
+    """Return where values go into sorted rows, in int64.
+
+    Args:
+        xp: The array module.
+        rows: Sorted rows ``[rows, columns]``.
+        values: What goes into each: ``[rows, values]``.
+        side: Of equal elements, before the first (``"left"``) or behind the last (``"right"``).
+    """
+    places = xp.empty(values.shape, dtype=xp.int64)
+    for row in range(len(rows)):
+        places[row] = xp.searchsorted(rows[row], values[row], side=side)
+    return places
+
+
 @kernel("OneHot", moves=True)
 def one_hot(call: Call, indices: Any, depth: Any, values: Any) -> Any:
     """Return ``values[1]`` at the positions that ``indices`` name on a new axis, else ``values[0]``."""
@@ -123,7 +138,7 @@ def one_hot(call: Call, indices: Any, depth: Any, values: Any) -> Any:
         raise KernelError(f"OneHot: depth cannot be negative. Received: {count}")
     indices = indices.astype(xp.int64)
     indices = xp.expand_dims(xp.where(indices < 0, indices + count, indices), axis)
-    check_room(xp, [indices.size, count], max(values.itemsize, 1))
+    check_room(xp, [indices.size, count], values.itemsize)
     ruler = xp.arange(count).reshape([-1 if i == axis else 1 for i in range(indices.ndim)])
     return xp.where(indices == ruler, values[1], values[0])
 

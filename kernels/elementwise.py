@@ -62,10 +62,11 @@ def _is_inf(call: Call, x: Any) -> Any:
 
 
 @functools.lru_cache(16)
-def _row(bound: float, dtype: Any) -> Any:
+def _row(bound: str, dtype: Any) -> Any:
+    """Return a row of a number, given in hexadecimal: 0 and -0 are not the same."""
     import numpy as np
 
-    return np.full(1 << 14, bound, dtype)
+    return np.full(1 << 14, float.fromhex(bound), dtype)
 
 
 def bounded(xp: Any, name: str, x: Any, bound: float, out: Any = None) -> Any:
@@ -81,8 +82,9 @@ def bounded(xp: Any, name: str, x: Any, bound: float, out: Any = None) -> Any:
         i -= 1
         length *= x.shape[i]
     lines = x.reshape(-1, length)
-    result = function(lines, _row(float(bound), x.dtype)[:length], out=None if out is None else out.reshape(lines.shape))
-    return result.reshape(x.shape) if out is None else out
+    result = xp.empty_like(x) if out is None else out
+    function(lines, _row(float(bound).hex(), x.dtype)[:length], out=result.reshape(lines.shape))
+    return result
 
 
 def sigmoid(xp: Any, x: Any, out: Any = None) -> Any:

@@ -4,7 +4,7 @@ An Enter leads into the frame that its attribute names, an Exit out of it; what 
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Union
 
 from ..graph.errors import KernelError
@@ -72,7 +72,7 @@ def find_frames(order: Iterable[Node], outputs: Iterable[Value]) -> dict[Node, F
     return frames
 
 
-def _outside(node: Node, frames: dict[Node, Frame]) -> Frame:
+def _outside(node: Node, frames: Mapping[Node, Frame]) -> Frame:
     """Return the frame in which a node's results are read."""
     return frames[node][:-1] if _is(node, "Exit") else frames[node]
 
@@ -89,7 +89,7 @@ def sources_of(node: Node) -> Iterator[Node]:
     yield from (source for source in node.controls if not _is(source, "NextIteration"))
 
 
-def items_of(order: Sequence[Node], frames: dict[Node, Frame], here: Frame) -> list[Item]:
+def items_of(order: Sequence[Node], frames: Mapping[Node, Frame], here: Frame) -> list[Item]:
     """Return what a frame computes itself, loops inside it as one item, each behind what it depends on."""
     owner: dict[Node, Item] = {}
     loops: dict[Frame, Loop] = {}
@@ -111,7 +111,7 @@ def items_of(order: Sequence[Node], frames: dict[Node, Frame], here: Frame) -> l
     return list(_sorted(needed))
 
 
-def _complete(loop: Loop, frames: dict[Node, Frame]) -> None:
+def _complete(loop: Loop, frames: Mapping[Node, Frame]) -> None:
     """Find the ends of a loop among its nodes."""
     own = [node for node in loop.nodes if frames[node] == loop.frame]
     loop.enters = [node for node in own if _is(node, "Enter")]
@@ -158,7 +158,7 @@ def _sorted(needed: dict[Item, list[Item]]) -> Iterator[Item]:
                     done.add(item)
                     yield item
             elif following in path:
-                raise KernelError(f"{_name(following)} needs its own results.")
+                raise KernelError(f"{_name(following)} waits for what needs its results: {_name(item)}.")
             else:
                 path.add(following)
                 stack.append((following, iter(needed[following])))

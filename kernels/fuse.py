@@ -79,7 +79,8 @@ def _is_exact(step: Step) -> bool:
     """Whether a step's result has its declared dtype without being rounded."""
     if name_of(step) not in _EXACT or not step.is_typed:
         return False
-    floats = {dtype for dtype in step.operand_dtypes if dtype is not None and dtype.kind == "float"}
+    given = [dtype for dtype, register in zip(step.operand_dtypes, step.operands, strict=True) if register >= 0]
+    floats = {dtype for dtype in given if dtype is None or dtype.kind == "float"}  # None: nothing says which
     return len(floats) == 1 and floats >= set(step.dtypes[:1]) and not (step.node.op_type == "Clip" and step.opset < 11)
 
 
@@ -89,7 +90,7 @@ def is_elementwise(step: Step) -> bool:
     if kernel is None or not kernel.elementwise or not step.is_typed or len(step.results) != 1 or step.reads or step.gates:
         return False
     given = [dtype for dtype, register in zip(step.operand_dtypes, step.operands, strict=True) if register >= 0]
-    if not all(map(_is_plain, [*step.dtypes, *given])):
+    if not all(map(_is_plain, [*step.dtypes, *given])) or _drops_fractions(step):
         return False
     node = step.node
     if node.domain == "" and step.opset < 7 and len(step.operands) > 1:  # broadcasting was another
@@ -97,6 +98,14 @@ def is_elementwise(step: Step) -> bool:
     if node.op_type == "BatchNormalization":
         return not step.attributes.get("training_mode") and bool(step.attributes.get("spatial", 1)) and step.opset >= 9
     return not step.attributes.get("Truncate")
+
+
+def _drops_fractions(step: Step) -> bool:
+    """Whether a step is a cast of floats to integers. What becomes of a number that does not fit depends on the dtype it has, and
+    on where it stands.
+    """
+    kinds = [None if dtype is None else dtype.kind for dtype in (step.operand_dtypes[0], step.dtypes[0])]
+    return name_of(step) in ("Cast", "tf:Cast", "tf:_HostCast") and kinds[0] == "float" and kinds[1] in ("int", "uint")
 
 
 def _is_plain(dtype: DType | None) -> bool:
@@ -110,34 +119,47 @@ def _is_plain(dtype: DType | None) -> bool:
 
 def fuse(plan: Plan) -> None:
     """Put elementwise steps of a plan that follow one another into clusters."""
-    order: list[Step] = []
+    at = {id(step): i for i, step in enumerate(plan.steps)}
+    order: list[Step | None] = [None for _ in plan.steps]
     open_: dict[int, list[Step]] = {}  # register -> the cluster that computes it
     readers: dict[int, set[int]] = {}
-    for step in plan.steps:
+    made: dict[int, int] = {}  # register -> which step computes it
+    for i, step in enumerate(plan.steps):
+        made.update(dict.fromkeys(step.results, i))
         for register in step.operands:
             readers.setdefault(register, set()).add(id(step))
+
+    def hoards(members: list[Step], step: Step) -> bool:
+        """Whether a cluster that waited for a step would keep several operands in memory meanwhile, in place of its result."""
+        end, own = at[id(members[-1])], {id(member) for member in members}
+        if all(made.get(register, -1) <= end for register in step.operands):
+            return False
+        read = {register for member in members for register in member.operands if register in made}
+        read -= {member.results[0] for member in members}
+        return sum(readers[register] <= own for register in read) > 1
 
     def close(clusters: Iterable[list[Step]]) -> None:
         for members in clusters:
             if open_.get(members[-1].results[0]) is members:
                 for member in members:
                     open_.pop(member.results[0], None)
-                order.append(_joined(members, readers, plan) if len(members) > 1 else members[0])
+                order[at[id(members[-1])]] = _joined(members, readers, plan) if len(members) > 1 else members[0]
 
-    for step in plan.steps:
+    for i, step in enumerate(plan.steps):
         joins = is_elementwise(step) and step.results[0] >= 0
         through = _elements(step) if joins else ()
-        close(_touched(open_, [register for register in step.operands if register not in through]))
+        close(_touched(open_, step.operands[len(through) :]))
         touched = _touched(open_, through)
         if joins:
-            own = touched.pop() if touched and len(touched[-1]) < _MOST_MEMBERS else []
+            fits = touched and len(touched[-1]) < _MOST_MEMBERS and not hoards(touched[-1], step)
+            own = touched.pop() if fits else []
             close(touched)
             own.append(step)
             open_[step.results[0]] = own
         else:
-            order.append(step)
+            order[i] = step
     close(_touched(open_, list(open_)))
-    plan.steps = order
+    plan.steps = [step for step in order if step is not None]
 
 
 def _touched(open_: Mapping[int, list[Step]], registers: Iterable[int]) -> list[list[Step]]:
@@ -154,24 +176,24 @@ def _joined(members: list[Step], readers: dict[int, set[int]], plan: Plan) -> St
     """Return the step that runs a cluster."""
     own = {id(member) for member in members}
     made = {member.results[0]: i for i, member in enumerate(members)}
-    slots: dict[tuple[int, bool], int] = {}  # register, and whether it has one number for each channel -> place
+    slots: dict[tuple[int, int], int] = {}  # register, and for which member it has one number for each channel, or -1 -> place
     sources = []
-    for member in members:
-        keys = [(register, at >= len(_elements(member))) for at, register in enumerate(member.operands)]
+    for i, member in enumerate(members):
+        keys = [(register, i if at >= len(_elements(member)) else -1) for at, register in enumerate(member.operands)]
         sources.append(keys)
         for key in keys:
             if key[0] >= 0 and key[0] not in made:
                 slots.setdefault(key, len(slots))
     outside = len(slots)
-    places = {**slots, **{(register, False): outside + i for register, i in made.items()}, (-1, False): -1}
+    places = {**slots, **{(register, -1): outside + i for register, i in made.items()}, (-1, -1): -1}
     numbers = [[places[key] for key in keys] for keys in sources]
     leaving = [i for i, m in enumerate(members) if m.results[0] in plan.outputs or not readers.get(m.results[0], own) <= own]
     last = {at: i for i, operands in enumerate(numbers) for at in operands}
-    going = {at for at in last if at >= outside and at - outside not in leaving}
+    going = last.keys() - {outside + i for i in leaving} - {-1}
     dead = [[at for at in {*operands} & going if last[at] == i] for i, operands in enumerate(numbers)]
     step = copy(members[-1])
-    columns = frozenset(at for (_, is_column), at in slots.items() if is_column)
+    columns = frozenset(at for (_, member), at in slots.items() if member >= 0)
     step.cluster = Cluster(members, numbers, dead, outside, columns, leaving)
-    step.operands = [register for register, _ in slots]
+    step.operands, step.dead = [register for register, _ in slots], []
     step.results = [members[i].results[0] for i in leaving]
     return step

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..graph.errors import KernelError
 from .activations import find_activations
+from .conv import conv
 from .elementwise import gelu, sigmoid
-from .registry import find_kernel, kernel
+from .registry import kernel
 
 if TYPE_CHECKING:
     from .call import Call
@@ -29,7 +30,7 @@ def _arranged(x: Any, transposed: int, batch: int) -> Any:
 
 @kernel("com.microsoft:FusedMatMulActivation")
 def fused_matmul_activation(call: "Call", a: Any, b: Any) -> Any:
-    """The same and an activation."""
+    """``activation(alpha * A @ B)``, both arranged as in :func:`fused_matmul`."""
     return _activated(call, fused_matmul(call, a, b))
 
 
@@ -45,10 +46,7 @@ def fused_gemm(call: "Call", a: Any, b: Any, c: Any = None) -> Any:
 @kernel("com.microsoft:FusedConv")
 def fused_conv(call: "Call", x: Any, w: Any, b: Any = None, z: Any = None) -> Any:
     """``activation(convolution + z)``."""
-    convolution = find_kernel("", "Conv")
-    if convolution is None:
-        raise KernelError("Op FusedConv needs the kernel of Conv, which does not exist.")
-    y = convolution.function(call, x, w, b)
+    y = conv(call, x, w, b)
     return _activated(call, y if z is None else y + z)
 
 

@@ -17,6 +17,11 @@ class Handle(NamedTuple):
     name: str
     container: str = ""
 
+    @property
+    def kind(self) -> str:
+        """What it is, for messages."""
+        return "a variable"
+
 
 def held(state: Mapping[Any, Any], handle: Handle) -> Any:
     """Return what a variable holds.

@@ -2,11 +2,12 @@
 
 import tracemalloc
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..graph.graph import Value
 from .program import Program
+from .steps import Plan, Step
 
 
 class Memory(NamedTuple):
@@ -68,7 +69,7 @@ def measure_memory(program: Program, feeds: Mapping[str, Any]) -> Memory:
 def _least(program: Program, sizes: Mapping[Value, tuple[int, int, int]]) -> int:
     """Return the most bytes of values that are still to be read; those that share memory take no more than that memory."""
     plan, live, most = program._plan, dict[int, tuple[int, int, int]](), 0
-    for step in plan.steps:
+    for step, dead in _in_turn(plan):
         for register, value in zip(step.results, step.node.outputs, strict=False):
             if register >= 0 and value in sizes:
                 live[register] = sizes[value]
@@ -76,6 +77,18 @@ def _least(program: Program, sizes: Mapping[Value, tuple[int, int, int]]) -> int
         for size, whole, owner in live.values():
             shared[owner] = min(shared.get(owner, 0) + size, whole)
         most = max(most, sum(shared.values()))
-        for register in step.dead:
+        for register in dead:
             live.pop(register, None)
     return most
+
+
+def _in_turn(plan: Plan) -> Iterator[tuple[Step, list[int]]]:
+    """Iterate over the steps of a plan, those in clusters too, and the registers that each reads for the last time."""
+    for step in plan.steps:
+        if step.cluster is None:
+            yield step, step.dead
+            continue
+        made = [member.results[0] for member in step.cluster.members]
+        registers = [register if register in step.dead else -1 for register in step.operands] + made
+        for member, dead in zip(step.cluster.members, step.cluster.dead, strict=True):
+            yield member, [registers[at] for at in dead]

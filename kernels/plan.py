@@ -6,6 +6,7 @@ from typing import Any
 
 from ..graph.errors import AmpgraphError, KernelError, did_you_mean
 from ..graph.graph import Graph, Node, Value
+from ..graph.schemas.ampgraph import is_op
 from ..graph.types import FunctionRef, Tensor
 from .call import constant_array
 from .frames import Frame, Item, Loop, check_loops, find_frames, items_of
@@ -14,7 +15,7 @@ from .pruning import inputs_of, needed
 from .registry import all_kernels, find_kernel
 from .run import Run
 from .steps import LoopPlan, Plan, Step
-from .values import widened
+from .values import read_only, widened
 
 #: A result that is made of constants stays a constant up to so many bytes, or if it is not much larger than they are.
 _ALWAYS_FOLDED = 1 << 20
@@ -119,7 +120,7 @@ class Planner:
             node = item
             if node.outputs and node.outputs[0] in registers:  # it is fed
                 continue
-            if node.domain == "ampgraph":
+            if not is_op(node):
                 if node.op_type == "Initializer" and node.outputs[0] in used:
                     keep(node.outputs[0], self.array(node.attributes["value"]))
                 continue
@@ -160,7 +161,7 @@ class Planner:
         body = Plan(step.node.graph)
         values = [*number, *(merge.outputs[0] for merge in loop.merges)]
         leaving = [value for node in (*(end.producer for end in loop.ends), *loop.exits) for value in node.inputs[:1]]
-        items = items_of(loop.inner, dict(frames), loop.frame)
+        items = items_of(loop.inner, frames, loop.frame)
         self._fill(body, items, values, [value for value in leaving if value is not None], given, frames)
         step.loop = LoopPlan(body, [*number.values(), *starts], len(starts))
         return step
@@ -184,10 +185,7 @@ class Planner:
             return array
         if hasattr(array.flags, "aligned") and not array.flags.aligned:
             array = array.copy()  # as files have it; NumPy would copy it in every product
-        array = self.xp.asarray(array).view() if array.dtype.kind in "biufc" else array.view()
-        if hasattr(array.flags, "writeable"):
-            array.flags.writeable = False
-        return array
+        return read_only(self.xp.asarray(array) if array.dtype.kind in "biufc" else array[...])  # of a scalar, an array too
 
     def _widen_constant(self, plan: Plan, number: int, constants: set[int], widths: dict[int, int]) -> int:
         """Return the register of a constant in the dtype that kernels compute in: converted here, once, for all of them."""

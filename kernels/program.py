@@ -152,5 +152,6 @@ class Program:
 
 def _too_deep(graph: Graph) -> KernelError:
     return KernelError(
-        f"Functions and bodies of graph {graph.name!r} are nested deeper than Python's stack; inline some of them."
+        f"Functions and bodies of graph {graph.name!r} are nested deeper than Python's stack: inline some of them or, "
+        "where a function calls itself, let that end."
     )

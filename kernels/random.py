@@ -8,6 +8,7 @@ from typing import Any
 from ..graph.dtypes import cast_array
 from ..graph.errors import KernelError
 from .call import Call
+from .choose import row_places
 from .registry import kernel
 from .room import check_room
 
@@ -46,16 +47,27 @@ def bernoulli(call: Call, p: Any) -> Any:
 @kernel("Multinomial")
 def multinomial(call: Call, logits: Any) -> Any:
     """Draw ``sample_size`` classes for each row of unnormalized log-probabilities."""
-    xp, count = call.xp, call.attr("sample_size", 1)
+    draws = _draw(call, "uniform", (len(logits), call.attr("sample_size", 1)), 0.0, 1.0)
+    return chosen_classes(call, logits, draws)
+
+
+def chosen_classes(call: Call, logits: Any, draws: Any) -> Any:
+    """Return which class each uniform number draws: ``[batch, samples]``, in int64.
+
+    Args:
+        call: The call.
+        logits: Unnormalized log-probabilities ``[batch, classes]``; a class of one that is not finite is never drawn.
+        draws: Numbers in [0, 1): ``[batch, samples]``.
+
+    Raises:
+        KernelError: If there are no classes.
+    """
+    xp = call.xp
     if logits.ndim != 2 or not logits.shape[1]:
-        raise KernelError(f"Multinomial takes [batch, classes], at least one class. Received: {list(logits.shape)}")
-    weights = xp.exp((logits - logits.max(axis=1, keepdims=True)).astype(xp.float64))
-    steps = xp.cumsum(weights, axis=1)
-    draws = _draw(call, "uniform", (logits.shape[0], count), 0.0, 1.0) * steps[:, -1:]
-    found = xp.empty(draws.shape, dtype=xp.int64)
-    for row in range(len(found)):
-        found[row] = xp.searchsorted(steps[row], draws[row], side="right")
-    return xp.minimum(found, logits.shape[1] - 1)
+        raise KernelError(f"{call.node.op_type} takes [batch, classes], at least one class. Received: {list(logits.shape)}")
+    wide = xp.where(xp.isfinite(logits), logits, -xp.inf).astype(xp.float64)
+    steps = xp.cumsum(xp.exp(wide - wide.max(axis=1, keepdims=True)), axis=1)
+    return xp.minimum(row_places(xp, steps, draws * steps[:, -1:], "right"), logits.shape[1] - 1)
 
 
 @kernel("Dropout", moves=True)

@@ -27,6 +27,8 @@ _MODULES = (
     *("tf_math", "tf_matmul", "tf_optimizers", "tf_optional", "tf_pad", "tf_pool", "tf_pool_grad", "tf_random"),
     *("tf_reduce", "tf_rnn", "tf_scale", "tf_scatter", "tf_segment", "tf_shape", "tf_slice", "tf_softmax", "tf_special"),
     *("tf_stack", "tf_variables"),
+    # ampgraph's own
+    "apply_gradients",
 )
 
 

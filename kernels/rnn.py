@@ -109,8 +109,16 @@ def gru(call: "Call", x: Any, w: Any, r: Any, b: Any = None, lens: Any = None, h
             product = hidden @ (rt if reset_last else rt[:, : 2 * size])
             zr = f(xp, _clip(xp, gates[:, : 2 * size] + product[:, : 2 * size], clip))
             z, reset = zr[:, :size], zr[:, size:]
-            part = reset * (product[:, 2 * size :] + late) if reset_last else (reset * hidden) @ rt[:, 2 * size :] + late
-            return (z * hidden + (1 - z) * g(xp, _clip(xp, gates[:, 2 * size :] + part, clip)),)
+            part = product[:, 2 * size :] if reset_last else (reset * hidden) @ rt[:, 2 * size :]
+            part += late
+            if reset_last:
+                part *= reset
+            part += gates[:, 2 * size :]
+            new = g(xp, _clip(xp, part, clip))
+            mixed = hidden - new
+            mixed *= z
+            mixed += new
+            return (mixed,)
 
         return (lambda rows: rows @ wt + bias), step
 

@@ -45,6 +45,18 @@ def check_broadcast(xp: Any, *arrays: Any) -> None:
         check_room(xp, xp.broadcast_shapes(*(array.shape for array in arrays)), max(array.dtype.itemsize for array in arrays))
 
 
+def blank(xp: Any, shape: Sequence[int], dtype: Any) -> Any:
+    """Return an array of zeros, or of empty texts, that memory has room for.
+
+    Args:
+        xp: The array module.
+        shape: Its shape.
+        dtype: Its NumPy dtype; texts are objects.
+    """
+    check_room(xp, shape, dtype.itemsize)
+    return xp.full(shape, "", dtype) if dtype.kind == "O" else xp.zeros(shape, dtype)
+
+
 def free_memory() -> int | None:
     """Return the bytes of memory that can still be had; None where the system does not say."""
     try:

@@ -11,7 +11,7 @@ from ..graph.graph import Node, Value
 from .blocks import pays, run_blocks
 from .call import Call
 from .handle import Handle, held
-from .values import DEAD, as_declared, detached, on_grid, spare, widened
+from .values import DEAD, as_declared, detached, kind_of, on_grid, spare, widened
 
 if TYPE_CHECKING:
     from .steps import Cluster, LoopPlan, Plan, Step
@@ -70,10 +70,8 @@ class Run:
                     results = self._loop(step.loop, operands, len(step.results))
                 else:
                     results = self.step(step, operands)
-            except AmpgraphError as error:
-                raise self._placed(error, step) from error
-            except _ERRORS as error:
-                raise self._placed(KernelError(f"{type(error).__name__}: {error}"), step) from error
+            except (AmpgraphError, *_ERRORS) as error:
+                raise self._placed(error, step, operands) from error
             if self.on_node is not None:
                 self.on_node(step.node, time.perf_counter() - start)
             if self.on_value is not None and step.loop is None:
@@ -83,7 +81,7 @@ class Run:
             for register, result in zip(step.results, results, strict=False):
                 if register >= 0:
                     env[register] = result
-            operands = results = operand = None  # type: ignore[assignment]  # nothing outlives its last use
+            operands = results = operand = result = None  # type: ignore[assignment]  # nothing outlives its last use
         return [env[register] for register in plan.outputs]
 
     def _cluster(self, step: "Step", cluster: "Cluster", env: list[Any]) -> None:
@@ -93,7 +91,7 @@ class Run:
             env[register] = None
         results = None
         if self.on_value is None and any(pays(value) for value in values):
-            with suppress(*_ERRORS):  # the member that fails says so below
+            with suppress(AmpgraphError, *_ERRORS):  # the member that fails says so below
                 results = run_blocks(self, cluster, values)
         if results is None:
             results = self._members(cluster, values)
@@ -109,10 +107,8 @@ class Run:
             start = time.perf_counter() if self.on_node is not None else 0.0
             try:
                 (result,) = self.step(member, operands)
-            except AmpgraphError as error:
-                raise self._placed(error, member) from error
-            except _ERRORS as error:
-                raise self._placed(KernelError(f"{type(error).__name__}: {error}"), member) from error
+            except (AmpgraphError, *_ERRORS) as error:
+                raise self._placed(error, member, operands) from error
             if self.on_node is not None:
                 self.on_node(member.node, time.perf_counter() - start)
             if self.on_value is not None:
@@ -174,12 +170,24 @@ class Run:
             return [on_grid(alone, dtypes[0], step.is_exact, self.reuses)]
         return [as_declared(result, dtype) for result, dtype in zip(results, dtypes, strict=False)]
 
-    def _placed(self, error: AmpgraphError, step: "Step") -> KernelError:
+    def _placed(self, error: Exception, step: "Step", operands: Sequence[Any]) -> KernelError:
         """Return the error with nodes in its message: this one and, where bodies and functions are nested, the innermost."""
         dtypes = ", ".join("-" if dtype is None else dtype.name for dtype in step.operand_dtypes)
-        placed = KernelError(f"Node {step.node} on ({dtypes}) failed: {self.failed or error}")
+        if isinstance(error, AmpgraphError):
+            why = str(self.failed or error)
+        elif isinstance(error, AttributeError | TypeError) and _takes_handles(step):
+            why = f"it takes other operands than these. Received: {', '.join(map(kind_of, operands))}"
+        else:
+            why = f"{type(error).__name__}: {error}"
+        placed = KernelError(f"Node {step.node} on ({dtypes}) failed: {why}")
         self.failed = self.failed or placed
         return placed
+
+
+def _takes_handles(step: "Step") -> bool:
+    """Whether a node takes resources, variants or references to variables, which arrays and one another may be mistaken for."""
+    formals = () if step.node.schema is None else step.node.schema.inputs
+    return any(formal.is_ref for formal in formals) or any(d is not None and d.kind == "handle" for d in step.operand_dtypes)
 
 
 def actual_dtypes(step: "Step", operands: Sequence[Any]) -> list[DType | None]:

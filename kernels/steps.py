@@ -128,7 +128,7 @@ class Cluster(NamedTuple):
     Attributes:
         members: The steps, in order; each has one result.
         sources: For each member, where each operand stands in the list; -1 where it is omitted.
-        dead: For each member, which members' results it reads for the last time.
+        dead: For each member, what it reads for the last time, unless that is read outside.
         outside: How many values come from outside.
         columns: Which of these have one element for each channel, the second axis of what they stand against.
         leaving: Which members' results are read outside.

@@ -2,9 +2,10 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..graph.errors import KernelError
+from ..graph.types import Shape
 
 if TYPE_CHECKING:
     from .call import Call
@@ -24,6 +25,7 @@ class TensorList:
         most: How many it may hold, or -1.
     """
 
+    kind: ClassVar[str] = "a list of tensors"
     items: tuple[Any, ...]
     dims: Dims
     element: Any
@@ -62,6 +64,37 @@ def merged(call: "Call", one: Dims, other: Dims) -> Dims:
     if len(one) != len(other) or any(a != b and a >= 0 and b >= 0 for a, b in zip(one, other, strict=True)):
         raise KernelError(f"{call.node.op_type}: shapes {list(one)} and {list(other)} contradict each other.")
     return tuple(b if a < 0 else a for a, b in zip(one, other, strict=True))
+
+
+def known(shape: Shape) -> Dims:
+    """Return what an attribute says of a shape."""
+    return None if shape.dims is None else tuple(size if isinstance(size, int) else -1 for size in shape.dims)
+
+
+def stacked(call: "Call", items: Sequence[Any], dims: Dims, element: Any) -> Any:
+    """Return tensors joined along a new first axis; of none, an array without elements.
+
+    Args:
+        call: The call.
+        items: The tensors.
+        dims: The shape of each as far as known.
+        element: The NumPy dtype of each.
+
+    Raises:
+        KernelError: If there is none, and the shape is not known.
+    """
+    return call.xp.stack(items) if items else nothing(call, dims, element)
+
+
+def nothing(call: "Call", dims: Dims, element: Any) -> Any:
+    """Return an array of no items of a shape.
+
+    Raises:
+        KernelError: If the shape is not known.
+    """
+    if dims is None or -1 in dims:
+        raise KernelError(f"{call.node.op_type}: of no items, whose shape is not known, no tensor can be made.")
+    return call.xp.zeros((0, *dims), element)
 
 
 def lone(x: Any) -> Any:

@@ -3,12 +3,11 @@
 from typing import Any
 
 from ..graph.errors import KernelError
-from ..graph.types import Shape
 from .call import Call
 from .registry import kernel
-from .room import check_room
+from .room import blank, check_room
 from .shape import ints
-from .tensor_list import Dims, merged
+from .tensor_list import Dims, known, merged, nothing, stacked
 from .tf_variables import declared
 from .values import as_declared, widened
 
@@ -29,6 +28,8 @@ class TensorArray:
         adds: Whether what is written is added to what is there: so in arrays of gradients.
         gradients: Its arrays of gradients, by the name of the gradient computation.
     """
+
+    kind = "a TensorArray"
 
     def __init__(self, size: int, element: Any, dims: Dims) -> None:
         self.items: list[Any] = [None] * size
@@ -72,8 +73,7 @@ class TensorArray:
             shape = self.shapes[index] if index < len(self.shapes) and self.shapes[index] is not None else shape
             if shape is None or -1 in shape:
                 raise KernelError(f"{call.node.op_type}: item {index} was not written, and its shape is not known.")
-            check_room(call.xp, shape, max(self.element.itemsize, 1))
-            item = call.xp.full(shape, "" if self.element.kind == "O" else 0, self.element)
+            item = blank(call.xp, shape, self.element)
         if self.forgets:
             self.items[index] = _GONE
         return item
@@ -83,17 +83,11 @@ class TensorArray:
             raise KernelError(f"{call.node.op_type}: the array has {len(self.items)} items. Received: index {index}")
 
 
-def _known(shape: Shape | None) -> Dims:
-    if shape is None or shape.dims is None:
-        return None
-    return tuple(size if isinstance(size, int) else -1 for size in shape.dims)
-
-
 @kernel("tf:TensorArrayV2", "tf:TensorArrayV3", moves=True)
 def tensor_array(call: Call, size: Any) -> tuple[Any, ...]:
     """Return an array of items that are not written."""
     check_room(call.xp, [int(size)], 8)
-    array = TensorArray(int(size), call.dtype("dtype").numpy, _known(call.attr("element_shape")))
+    array = TensorArray(int(size), call.dtype("dtype").numpy, known(call.attr("element_shape")))
     array.grows, array.forgets = call.attr("dynamic_size", False), call.attr("clear_after_read", True)
     return array, call.xp.zeros((), call.xp.float32)
 
@@ -128,14 +122,9 @@ def read(call: Call, array: TensorArray, index: Any, flow: Any) -> Any:
 @kernel("tf:TensorArrayGatherV2", "tf:TensorArrayGatherV3", moves=True)
 def gather(call: Call, array: TensorArray, indices: Any, flow: Any) -> Any:
     """Join some items along a new axis."""
-    dims = _known(call.attr("element_shape"))
+    dims = known(call.attr("element_shape"))
     items = [array.read(call, index, dims) for index in ints(indices)]
-    if items:
-        return call.xp.stack(items)
-    known = merged(call, array.dims, dims)
-    if known is None or -1 in known:
-        raise KernelError(f"{call.node.op_type}: of no items, whose shape is not known, no tensor can be made.")
-    return call.xp.zeros((0, *known), array.element)
+    return stacked(call, items, merged(call, array.dims, dims), array.element)
 
 
 @kernel("tf:TensorArrayScatterV2", "tf:TensorArrayScatterV3", moves=True)
@@ -154,12 +143,8 @@ def concat(call: Call, array: TensorArray, flow: Any) -> tuple[Any, Any]:
     """Join the items along their first axis; return their sizes there too."""
     items = [array.read(call, i) for i in range(len(array.items))]
     lengths = call.xp.asarray([item.shape[0] for item in items], call.xp.int64)
-    if items:
-        return call.xp.concatenate(items), lengths
-    rest = _known(call.attr("element_shape_except0"))
-    if rest is None or -1 in rest:
-        raise KernelError(f"{call.node.op_type}: of no items, whose shape is not known, no tensor can be made.")
-    return call.xp.zeros((0, *rest), array.element), lengths
+    rest = known(call.attr("element_shape_except0"))
+    return call.xp.concatenate(items) if items else nothing(call, rest, array.element), lengths
 
 
 @kernel("tf:TensorArraySplitV2", "tf:TensorArraySplitV3", moves=True)

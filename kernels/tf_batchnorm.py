@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .call import Call
 
 
-def _along(call: "Call", x: Any) -> tuple[Any, tuple[int, ...]]:
+def _along(call: "Call", x: Any) -> tuple[list[int], tuple[int, ...]]:
     """Return how one value per channel is shaped to stand against images, and the axes of the others."""
     axis = x.ndim - 1 if channels_last(call) else 1
     return [-1 if i == axis else 1 for i in range(x.ndim)], tuple(i for i in range(x.ndim) if i != axis)

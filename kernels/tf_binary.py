@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..graph.errors import KernelError
-from .binary import divide
+from .binary import divide, float_power
 from .call import Call
 from .registry import kernel
 from .room import check_broadcast
@@ -126,7 +126,8 @@ def _pow(call: Call, a: Any, b: Any) -> Any:
     if b.dtype.kind == "i" and b.size and b.min() < 0:
         raise KernelError("Pow: integers have no negative powers.")
     if a.dtype.kind not in "iu":
-        return call.xp.power(*checked(call, a, b))
+        checked(call, a, b)
+        return call.xp.power(a, b) if a.dtype.kind == "c" else float_power(call.xp, a, b)
     checked(call, a, b)
     return call.xp.power(a.astype(call.xp.uint64), b.astype(call.xp.uint64)).astype(a.dtype)  # right modulo 2**64
 

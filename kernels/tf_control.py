@@ -10,7 +10,7 @@ from ..graph.errors import KernelError
 from ..graph.graph import Graph
 from .call import Call
 from .registry import kernel
-from .room import check_room
+from .room import blank
 from .values import DEAD
 
 
@@ -129,9 +129,7 @@ def fake_param(call: Call) -> Any:
     dtype, sizes = call.dtype("dtype"), call.attr("shape").dims or ()
     if dtype.kind == "handle":
         return None
-    sizes = [size if isinstance(size, int) else 0 for size in sizes]
-    check_room(call.xp, sizes, max(dtype.numpy.itemsize, 1))
-    return call.xp.full(sizes, "" if dtype.kind == "string" else 0, dtype.numpy)
+    return blank(call.xp, [size if isinstance(size, int) else 0 for size in sizes], dtype.numpy)
 
 
 @kernel("tf:ToBool", moves=True)

@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
 
 def check_images(x: Any, w: Any) -> None:
-    """Raise a KernelError unless images and filter have one rank, and the images channels that the filter divides."""
+    """Refuse images and a filter of different ranks, or of less than 3.
+
+    Raises:
+        KernelError: If they are.
+    """
     if x.ndim != w.ndim or x.ndim < 3:
         raise KernelError(
             f"A convolution takes images and a filter of one rank, at least 3. Received: {list(x.shape)} and {list(w.shape)}"

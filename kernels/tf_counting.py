@@ -5,6 +5,7 @@ from typing import Any
 
 from ..graph.errors import KernelError
 from .call import Call
+from .choose import row_places
 from .registry import kernel
 from .room import check_room
 from .shape import ints
@@ -51,10 +52,7 @@ def _search(side: str) -> Any:
         if rows.ndim != 2 or values.ndim != 2 or len(rows) != len(values):
             shapes = f"{list(rows.shape)} and {list(values.shape)}"
             raise KernelError(f"{call.node.op_type} takes as many sorted rows as rows of values. Received: {shapes}")
-        out = call.xp.empty(values.shape, dtype=call.xp.int64)
-        for i in range(len(rows)):
-            out[i] = call.xp.searchsorted(rows[i], values[i], side=side)
-        return out
+        return row_places(call.xp, rows, values, side)
 
     return compute
 
@@ -79,6 +77,8 @@ def _histogram(call: Call, x: Any, limits: Any, count: Any) -> Any:
     low, high = limits.reshape(-1)
     if bins < 1 or not low < high:
         raise KernelError(f"HistogramFixedWidth has intervals. Received: {bins} between {low} and {high}")
+    if x.dtype.kind == "f" and xp.isnan(x).any():
+        raise KernelError("HistogramFixedWidth: NaN falls into no interval.")
     places = xp.clip(xp.floor((x.reshape(-1) - low) / ((high - low) / x.dtype.type(bins))), 0, bins - 1)
     return xp.bincount(places.astype(xp.int64), minlength=bins)
 

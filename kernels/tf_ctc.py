@@ -87,8 +87,10 @@ def ctc_loss(call: "Call", logits: Any, places: Any, values: Any, lengths: Any) 
     if lengths.size and not 0 <= int(lengths.min()) <= int(lengths.max()) <= logits.shape[0]:
         raise KernelError(f"Lengths are at most {logits.shape[0]}. Received: from {int(lengths.min())} to {int(lengths.max())}")
     losses, gradient = xp.zeros(logits.shape[1], logits.dtype), xp.zeros_like(logits)
+    order = xp.argsort(places[:, 0], kind="stable")
+    ends = xp.searchsorted(places[order, 0], xp.arange(len(lengths) + 1)).tolist()
     for b, length in enumerate(lengths.tolist()):
-        labels = values[places[:, 0] == b].astype(xp.int64)
+        labels = values[order[ends[b] : ends[b + 1]]].astype(xp.int64)
         if len(labels) > length:
             if call.attr("ignore_longer_outputs_than_inputs", False):
                 continue

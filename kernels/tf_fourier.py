@@ -11,10 +11,13 @@ from .shape import ints
 
 def _transform(name: str, rank: int) -> Callable[..., Any]:
     def compute(call: Call, x: Any, length: Any = None) -> Any:
-        sizes = None if length is None else ints(length)
-        if sizes is not None and name == "rfftn" and any(a < b for a, b in zip(x.shape[-rank:], sizes, strict=True)):
+        sizes = [*x.shape[-rank:]] if length is None else ints(length)
+        half = name == "irfftn"  # of a spectrum that is its own mirror image
+        taken = [*sizes[:-1], sizes[-1] // 2 + 1] if half and sizes else sizes
+        if x.ndim < rank or len(sizes) != rank or any(a < b for a, b in zip(x.shape[-rank:], taken, strict=True)):
             raise KernelError(
-                f"{call.node.op_type}: an operand of shape {list(x.shape)} is shorter than fft_length. Received: {sizes}"
+                f"{call.node.op_type}: an operand of shape {list(x.shape)} has too few axes or elements. Received: "
+                f"fft_length={sizes}"
             )
         return getattr(call.xp.fft, name)(x, sizes, axes=list(range(-rank, 0)))
 

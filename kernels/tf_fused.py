@@ -1,53 +1,64 @@
-"""Ops that TensorFlow fuses: a convolution or a normalization with what stands before or behind it."""
+"""Ops that TensorFlow fuses: a product, a convolution or a normalization with what stands before or behind it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..graph.errors import KernelError
-from .elementwise import sigmoid
+from .elementwise import gelu, leaky_relu, sigmoid
 from .registry import kernel
-from .tf_activation import elu, relu6
+from .tf_activation import elu, relu, relu6
 from .tf_batchnorm import batch_norm_grad, bias_add
 from .tf_conv import conv, depthwise
+from .tf_matmul import matmul
 from .tf_windows import channels_last
 
 if TYPE_CHECKING:
     from .call import Call
 
 
+#: Activations by their names in ``fused_ops``.
+_ACTIVATIONS: dict[str, Callable[["Call", Any], Any]] = {
+    "Relu": relu,
+    "Relu6": relu6,
+    "Elu": elu,
+    "LeakyRelu": lambda call, y: leaky_relu(call.xp, y, call.attr("leakyrelu_alpha")),
+    "Tanh": lambda call, y: call.xp.tanh(y),
+    "Sigmoid": lambda call, y: sigmoid(call.xp, y),
+    "GeluApproximate": lambda call, y: gelu(call.xp, y, True),
+    "GeluExact": lambda call, y: gelu(call.xp, y),
+    "_FusedSwish": lambda call, y: y * sigmoid(call.xp, y),
+    "_FusedHardSwish": lambda call, y: y * call.xp.clip(y + 3, 0, 6) / 6,
+}
+
+
 def _finished(call: "Call", y: Any, operands: Sequence[Any]) -> Any:
-    """Return a convolution with a bias, a sum, a normalization or an activation behind it, as ``fused_ops`` says."""
-    xp = call.xp
+    """Return a product or a convolution with a bias, a sum, a normalization or an activation behind it, as ``fused_ops`` says.
+
+    Raises:
+        KernelError: If one of these ops is not known.
+    """
     rest = iter(operands)
-    for name in call.attr("fused_ops", None) or ():
+    for name in call.attr("fused_ops", ()):
         if name == "BiasAdd":
             y = bias_add(call, y, next(rest))
         elif name == "Add":
             y = y + next(rest)
         elif name == "FusedBatchNorm":
             scale, offset, mean, variance = (next(rest) for _ in range(4))
-            factor = scale / xp.sqrt(variance + variance.dtype.type(call.attr("epsilon", 1e-4)))
-            column = factor.reshape(-1, *(1,) * (y.ndim - 2)) if not channels_last(call) else factor
+            factor = scale / call.xp.sqrt(variance + variance.dtype.type(call.attr("epsilon")))
+            column = factor if channels_last(call) else factor.reshape(-1, *(1,) * (y.ndim - 2))
             y = bias_add(call, y * column, offset - mean * factor)
-        elif name == "Relu":
-            y = xp.maximum(y, 0)
-        elif name == "Relu6":
-            y = relu6(call, y)
-        elif name == "Elu":
-            y = elu(call, y)
-        elif name == "LeakyRelu":
-            y = xp.where(y > 0, y, y * y.dtype.type(call.attr("leakyrelu_alpha", 0.2)))
-        elif name == "Tanh":
-            y = xp.tanh(y)
-        elif name == "Sigmoid":
-            y = sigmoid(xp, y)
-        elif name == "_FusedSwish":
-            y = y * sigmoid(xp, y)
-        elif name == "_FusedHardSwish":
-            y = y * xp.clip(y + 3, 0, 6) / 6
+        elif name in _ACTIVATIONS:
+            y = _ACTIVATIONS[name](call, y)
         else:
             raise KernelError(f"{call.node.op_type} does not know one of its fused_ops. Received: {name!r}")
     return y
+
+
+@kernel("tf:_FusedMatMul")
+def fused_matmul(call: "Call", a: Any, b: Any, *operands: Any) -> Any:
+    """A product of matrices and what is fused to it."""
+    return _finished(call, matmul(call, a, b), operands)
 
 
 @kernel("tf:_FusedConv2D", "tf:_FusedConv3D")

@@ -38,7 +38,7 @@ def take(call: Call, x: Any, indices: Any, axis: int = 0, batch: int = 0) -> Any
         )
     check_indices(call, indices, x.shape[axis])
     sizes = x.shape[:axis] + indices.shape[batch:] + x.shape[axis + 1 :]
-    check_room(call.xp, sizes, max(x.itemsize, 1))
+    check_room(call.xp, sizes, x.itemsize)
     if not batch:
         return call.xp.take(x, indices, axis) if x.ndim + indices.ndim > 1 else x[indices, ...]
     groups, before = math.prod(x.shape[:batch]), math.prod(x.shape[batch:axis])
@@ -66,7 +66,7 @@ def gather_nd(call: Call, x: Any, indices: Any) -> Any:
     xp, depth = call.xp, indices.shape[-1]
     check_depth(call, x.ndim, depth)
     sizes = indices.shape[:-1] + x.shape[depth:]
-    check_room(xp, sizes, max(x.itemsize, 1))
+    check_room(xp, sizes, x.itemsize)
     if not depth:
         return xp.broadcast_to(x, sizes)
     columns, fits = coordinates(call, x.shape, indices)

@@ -40,8 +40,8 @@ def parallel_concat(call: Call, *operands: Any) -> Any:
 def unpack(call: Call, x: Any) -> tuple[Any, ...]:
     """Return the slices along an axis."""
     axis = axis_of(call, call.attr("axis", 0), x.ndim)
-    if x.shape[axis] != call.results and call.attr("num") is not None and x.shape[axis] != call.attr("num"):
-        raise KernelError(f"Unpack: axis {axis} of shape {list(x.shape)} has not as many slices. Received: {call.attr('num')}")
+    if x.shape[axis] != call.results:
+        raise KernelError(f"Unpack: axis {axis} of shape {list(x.shape)} has not as many slices. Received: {call.results}")
     return tuple(lone(x[(slice(None),) * axis + (i, ...)]) for i in range(x.shape[axis]))
 
 
@@ -49,7 +49,7 @@ def unpack(call: Call, x: Any) -> tuple[Any, ...]:
 def split(call: Call, axis: Any, x: Any) -> tuple[Any, ...]:
     """Divide an axis into equal parts."""
     place, count = axis_of(call, int(axis.reshape(())), x.ndim), call.attr("num_split")
-    if x.shape[place] % count:
+    if count < 1 or x.shape[place] % count:
         raise KernelError(f"Split: axis {place} of shape {list(x.shape)} has no such equal parts. Received: {count}")
     return parts_of(x, [x.shape[place] // count] * count, place)
 
@@ -128,7 +128,7 @@ def one_hot(call: Call, indices: Any, depth: Any, on: Any, off: Any) -> Any:
     axis = axis_of(call, call.attr("axis", -1), indices.ndim + 1)
     if count < 0:
         raise KernelError(f"OneHot: depth cannot be negative. Received: {count}")
-    check_room(xp, [indices.size, count], max(on.itemsize, 1))
+    check_room(xp, [indices.size, count], on.itemsize)
     ruler = xp.arange(count).reshape([-1 if i == axis else 1 for i in range(indices.ndim + 1)])
     return xp.where(xp.expand_dims(indices, axis) == ruler, on.reshape(()), off.reshape(()))
 

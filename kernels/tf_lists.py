@@ -9,9 +9,9 @@ from ..graph.dtypes import dtype_of_array
 from ..graph.errors import KernelError
 from .call import Call
 from .registry import kernel
-from .room import check_room
+from .room import blank, check_room
 from .shape import ints
-from .tensor_list import Dims, TensorList, merged
+from .tensor_list import Dims, TensorList, known, merged, stacked
 
 
 def _dims(shape: Any) -> Dims:
@@ -63,20 +63,14 @@ def _filled(call: Call, of: TensorList, items: Sequence[Any], shape: Any = None)
             raise KernelError(f"{call.node.op_type}: an item was not set, and the list does not know its shape.")
         if of.element is None:
             raise KernelError(f"{call.node.op_type}: an item, itself a list, was not set.")
-        check_room(call.xp, dims, max(of.element.itemsize, 1))
-        zeros = call.xp.full(dims, "" if of.element.kind == "O" else 0, of.element)
+        zeros = blank(call.xp, dims, of.element)
         items = [zeros if item is None else item for item in items]
     return list(items)
 
 
 def _stacked(call: Call, of: TensorList, items: Sequence[Any], shape: Any) -> Any:
     """Return items joined along a new axis; of none, an array of the shape known."""
-    if items:
-        return call.xp.stack(_filled(call, of, items, shape))
-    dims = merged(call, of.dims, _dims(shape))
-    if dims is None or -1 in dims:
-        raise KernelError(f"{call.node.op_type}: of no items, whose shape is not known, no tensor can be made.")
-    return call.xp.zeros((0, *dims), of.element)
+    return stacked(call, _filled(call, of, items, shape), merged(call, of.dims, _dims(shape)), of.element)
 
 
 #: Bytes that an item takes without its array: places in the old list, the new one and in between.
@@ -122,7 +116,7 @@ def push_back(call: Call, items: TensorList, item: Any) -> TensorList:
     _check_item(call, items, item)
     if 0 <= items.most <= len(items.items):
         raise KernelError(f"TensorListPushBack: the list may hold {items.most} items, and it does.")
-    return items.having([*items.items, item])
+    return items.having((*items.items, item))
 
 
 @kernel("tf:TensorListPushBackBatch", moves=True)
@@ -226,11 +220,7 @@ def concat(call: Call, items: TensorList, shape: Any = None, leading: Any = None
 
     Items that were not set have the sizes in ``leading``.
     """
-    dims = items.dims
-    if shape is not None:
-        dims = merged(call, dims, _dims(shape))
-    elif call.attr("element_shape").dims is not None:
-        dims = merged(call, dims, tuple(-1 if size is None else size for size in call.attr("element_shape").dims))
+    dims = merged(call, items.dims, known(call.attr("element_shape")) if shape is None else _dims(shape))
     rest: Dims = None if dims is None else dims[1:]
     held = list(items.items)
     for item in held:
@@ -245,7 +235,7 @@ def concat(call: Call, items: TensorList, shape: Any = None, leading: Any = None
                 size = dims[0] if dims and dims[0] >= 0 else sizes[i] if i < len(sizes) else -1
                 if size < 0:
                     raise KernelError(f"{call.node.op_type}: item {i} was not set, and its size is not known.")
-                held[i] = call.xp.zeros((size, *rest), items.element)
+                held[i] = blank(call.xp, (size, *rest), items.element)
     lengths = call.xp.asarray([item.shape[0] for item in held], call.xp.int64)
     return (call.xp.concatenate(held) if held else call.xp.zeros((0, *(rest or ())), items.element)), lengths
 

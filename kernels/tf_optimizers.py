@@ -5,7 +5,7 @@ its variables hold afterwards that it changes, by name. The formulas are those i
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .call import Call
@@ -60,17 +60,26 @@ def _apply_rows(step: _Step, call: Call, *operands: Any) -> Any:
     indices, gradient = given.pop("indices").reshape(-1), given.pop("grad")
     check_indices(call, indices, given["var"].shape[0])
     whole = {name: given[name].copy() for name in handles}
-    while indices.size:
-        rows, first = xp.unique(indices, return_index=True)
+    for places in _rounds(xp, indices):
+        rows = indices[places]
         parts = {name: value[rows] for name, value in whole.items()}
-        for name, value in step(call, **(given | parts), grad=gradient[first]).items():
+        for name, value in step(call, **(given | parts), grad=gradient[places]).items():
             whole[name][rows] = value
-        rest = xp.ones(indices.shape, bool)
-        rest[first] = False
-        indices, gradient = indices[rest], gradient[rest]
     for name, value in whole.items():
         store(call, handles[name], value, declared(call.state[handles[name]]))
     return same(call, operands[0])
+
+
+def _rounds(xp: Any, indices: Any) -> Sequence[Any]:
+    """Return where each index stands for the first time, for the second time, and so on."""
+    if not indices.size:
+        return []
+    order, ruler = xp.argsort(indices, kind="stable"), xp.arange(indices.size)
+    is_first = xp.concatenate([xp.ones(1, bool), indices[order[1:]] != indices[order[:-1]]])
+    times = ruler - xp.maximum.accumulate(xp.where(is_first, ruler, 0))
+    ends = xp.cumsum(xp.bincount(times))[:-1]
+    parts: Sequence[Any] = xp.split(order[xp.argsort(times, kind="stable")], ends.tolist())
+    return parts
 
 
 @kernel("tf:ApplyGradientDescent", "tf:ResourceApplyGradientDescent")

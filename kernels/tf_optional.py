@@ -3,7 +3,7 @@
 import dataclasses
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from ..graph.errors import KernelError
 from .call import Call
@@ -18,6 +18,7 @@ class Perhaps:
         values: The tensors that it holds, or None if it holds nothing.
     """
 
+    kind: ClassVar[str] = "an optional"
     values: tuple[Any, ...] | None
 
     def mapped(self, function: Callable[[Any], Any]) -> "Perhaps":

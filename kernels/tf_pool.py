@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from ..graph.errors import KernelError
 from .pool import lowest, window_means, windowed
 from .registry import kernel
+from .tf_reduce import lowest_finite
 from .tf_windows import as_asked, channels_last, channels_second, laid
 from .windows import Geometry
 
@@ -48,14 +49,8 @@ def greatest(call: "Call", x: Any, ksize: Any = None, strides: Any = None) -> An
     floats = x.dtype.kind == "f"
     y = windowed(xp, pooled(images, geo), geo, xp.fmax if floats else xp.maximum, lowest(xp, x.dtype))
     if floats and x.ndim < 5:
-        xp.fmax(y, lowest_finite(call, x), out=y)
+        xp.fmax(y, x.dtype.type(lowest_finite(call.dtype("T"))), out=y)
     return as_asked(call, y if y.ndim == x.ndim else y[0, 0])
-
-
-def lowest_finite(call: "Call", x: Any) -> Any:
-    """Return the lowest finite number of the declared dtype, as an element of the operand's."""
-    narrow = {"float16": -65504.0, "bfloat16": -3.3895313892515355e38}.get(call.dtype("T").name)
-    return call.xp.finfo(x.dtype).min if narrow is None else x.dtype.type(narrow)
 
 
 @kernel("tf:MaxPool", "tf:MaxPool3D")

@@ -12,6 +12,7 @@ from typing import Any
 from ..graph.errors import KernelError
 from .call import Call
 from .handle import Handle
+from .random import chosen_classes
 from .registry import kernel
 from .room import check_room
 from .shape import ints
@@ -258,22 +259,12 @@ def _random_shuffle(call: Call, x: Any) -> Any:
 
 def _classes(call: Call, stream: Stream, logits: Any, count: int) -> Any:
     """Return ``count`` classes for each row of unnormalized log-probabilities."""
-    xp = call.xp
-    if logits.ndim != 2 or not logits.shape[1]:
-        raise KernelError(f"{call.node.op_type} takes [batch, classes], at least one class. Received: {list(logits.shape)}")
-    wide = xp.where(xp.isfinite(logits), logits, -xp.inf).astype(xp.float64)
-    most = wide.max(axis=1, keepdims=True)
-    steps = xp.cumsum(xp.exp(wide - most), axis=1)
-    draws = uniform(stream, logits.shape[0] * count, "float64").reshape(-1, count) * steps[:, -1:]
-    found = xp.empty(draws.shape, dtype=xp.int64)
-    for row in range(len(found)):
-        found[row] = xp.searchsorted(steps[row], draws[row], side="right")
-    return xp.minimum(found, logits.shape[1] - 1)
+    return chosen_classes(call, logits, uniform(stream, len(logits) * count, "float64").reshape(len(logits), count))
 
 
 @kernel("tf:Multinomial")
 def _multinomial(call: Call, logits: Any, samples: Any) -> Any:
-    return _classes(call, stateful(call, 2 * logits.shape[0] * int(samples)), logits, int(samples))
+    return _classes(call, stateful(call, 2 * len(logits) * int(samples)), logits, int(samples))
 
 
 @kernel("tf:StatelessMultinomial")

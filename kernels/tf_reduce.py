@@ -60,7 +60,7 @@ def _place(name: str) -> Callable[..., Any]:
         if not x.shape[axis]:
             raise KernelError(f"{call.node.op_type}: axis {axis} has no elements. Received: shape {list(x.shape)}")
         if x.dtype.kind == "f":
-            worst = x.dtype.type(lowest(call.dtype("T")) * (1 if name == "argmax" else -1))
+            worst = x.dtype.type(lowest_finite(call.dtype("T")) * (1 if name == "argmax" else -1))
             x = call.xp.where(x > worst if name == "argmax" else x < worst, x, worst)
         return getattr(call.xp, name)(x, axis)
 
@@ -79,7 +79,7 @@ def _cumulative_logsumexp(call: Call, x: Any, axis: Any) -> Any:
     return accumulate(call, call.xp.logaddexp.accumulate, -float("inf"), x, axis)
 
 
-def lowest(dtype: DType) -> Any:
+def lowest_finite(dtype: DType) -> Any:
     """Return the lowest finite number of a dtype."""
     import numpy as np
 

@@ -8,7 +8,7 @@ from ..graph.errors import KernelError
 from .call import Call
 from .gather import outside
 from .registry import kernel
-from .room import check_room
+from .room import blank
 from .shape import ints
 from .tf_gather import check_depth, coordinates
 
@@ -80,11 +80,8 @@ def tensor_scatter(call: Call, x: Any, indices: Any, updates: Any) -> Any:
 def scatter_nd(call: Call, indices: Any, updates: Any, shape: Any) -> Any:
     """Add slices to zeros."""
     sizes = ints(shape)
-    check_room(call.xp, sizes, max(updates.itemsize, 1))
-    if updates.dtype.kind == "O":
-        return write_nd(call, call.xp.full(sizes, "", object), indices, updates, "Update")
-    kind = "Update" if updates.dtype.kind == "b" else "Add"
-    return write_nd(call, call.xp.zeros(sizes, updates.dtype), indices, updates, kind)
+    kind = "Update" if updates.dtype.kind in "Ob" else "Add"
+    return write_nd(call, blank(call.xp, sizes, updates.dtype), indices, updates, kind)
 
 
 @kernel("tf:DynamicPartition", moves=True)
@@ -107,8 +104,7 @@ def dynamic_stitch(call: Call, *operands: Any) -> Any:
     if any(i.size and int(i.min()) < 0 for i in indices):
         raise KernelError(f"{call.node.op_type}: indices are not negative.")
     rest: Sequence[int] = data[0].shape[indices[0].ndim :]
-    check_room(xp, (size, *rest), max(data[0].itemsize, 1))
-    out = xp.full((size, *rest), "" if data[0].dtype.kind == "O" else 0, data[0].dtype)
+    out = blank(xp, (size, *rest), data[0].dtype)
     for places, slices in zip(indices, data, strict=True):
         out[places.reshape(-1)] = slices.reshape(-1, *rest) if slices.size else slices.reshape(places.size, *rest)
     return out

@@ -6,7 +6,7 @@ from typing import Any
 from ..graph.errors import KernelError
 from .call import Call
 from .registry import kernel
-from .tf_reduce import lowest
+from .tf_reduce import lowest_finite
 
 _UFUNCS = {"Sum": "add", "Prod": "multiply", "Max": "maximum", "Min": "minimum"}
 
@@ -34,7 +34,7 @@ def _neutral(call: Call, name: str) -> Any:
     if name in ("Sum", "Prod"):
         return int(name == "Prod")
     dtype = call.dtype("T")
-    low = lowest(dtype)
+    low = lowest_finite(dtype)
     if name == "Max":
         return low
     import numpy as np

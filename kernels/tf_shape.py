@@ -6,7 +6,7 @@ from typing import Any
 from ..graph.errors import KernelError
 from .call import Call
 from .registry import kernel
-from .room import check_room
+from .room import blank, check_room
 from .shape import ints
 
 
@@ -66,16 +66,14 @@ def expand_dims(call: Call, x: Any, axis: Any) -> Any:
 def fill(call: Call, shape: Any, value: Any) -> Any:
     """Return an array full of one value."""
     sizes = ints(shape)
-    check_room(call.xp, sizes, max(value.itemsize, 1))
+    check_room(call.xp, sizes, value.itemsize)
     return call.xp.full(sizes, value, value.dtype)
 
 
 @kernel("tf:Empty", moves=True)
 def empty(call: Call, shape: Any) -> Any:
     """Return an array; zeros, so that a run can be repeated."""
-    sizes, dtype = ints(shape), call.dtype("dtype").numpy
-    check_room(call.xp, sizes, max(dtype.itemsize, 1))
-    return _full_of(call.xp, sizes, dtype, 0)
+    return blank(call.xp, ints(shape), call.dtype("dtype").numpy)
 
 
 @kernel("tf:BroadcastTo", moves=True)
@@ -113,18 +111,14 @@ def broadcast_gradient_args(call: Call, one: Any, other: Any) -> tuple[Any, Any]
 def zeros_like(call: Call, x: Any) -> Any:
     """Return zeros (empty texts) of the operand's shape; a list or an optional of them for one of these."""
     if hasattr(x, "mapped"):
-        return x.mapped(lambda item: _full_of(call.xp, item.shape, item.dtype, 0))
-    return _full_of(call.xp, x.shape, x.dtype, 0)
+        return x.mapped(lambda item: blank(call.xp, item.shape, item.dtype))
+    return blank(call.xp, x.shape, x.dtype)
 
 
 @kernel("tf:OnesLike", moves=True)
 def ones_like(call: Call, x: Any) -> Any:
     """Return ones of the operand's shape."""
-    return _full_of(call.xp, x.shape, x.dtype, 1)
-
-
-def _full_of(xp: Any, sizes: Any, dtype: Any, number: int) -> Any:
-    return xp.full(sizes, "" if dtype.kind == "O" else number, dtype)
+    return call.xp.ones(x.shape, x.dtype)
 
 
 @kernel("tf:InvertPermutation", moves=True)

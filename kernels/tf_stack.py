@@ -15,6 +15,8 @@ class Stack:
         most: How many it may hold, or -1.
     """
 
+    kind = "a stack"
+
     def __init__(self, most: int) -> None:
         self.items: list[Any] = []
         self.most = most

@@ -11,7 +11,7 @@ from .room import check_room
 from .tf_gather import check_depth, check_indices, coordinates, take
 from .tf_scatter import kind_of, write, write_nd
 from .tf_slice import strided_index
-from .values import as_declared, widened
+from .values import as_declared, read_only, widened
 
 
 def stored(call: Call, handle: Handle) -> Any:
@@ -20,8 +20,8 @@ def stored(call: Call, handle: Handle) -> Any:
 
 
 def store(call: Call, handle: Handle, value: Any, dtype: DType | None = None) -> None:
-    """Let a variable hold a value, rounded once to its dtype."""
-    call.state[handle] = value if dtype is None else as_declared(value, dtype)
+    """Let a variable hold a value that nothing else holds, rounded once to its dtype. Who reads it cannot write to it."""
+    call.state[handle] = read_only(value if dtype is None else as_declared(value, dtype))
 
 
 def declared(value: Any) -> DType:
@@ -83,7 +83,7 @@ def assign(call: Call, handle: Handle, value: Any) -> Any:
         raise KernelError(
             f"Variable {handle.name!r} keeps its shape, {list(before.shape)}. Received: a value of shape {list(value.shape)}"
         )
-    store(call, handle, value)
+    store(call, handle, value.copy() if hasattr(value, "copy") else value)  # it may be a feed, which its owner may change
     return same(call, handle)
 
 
@@ -128,7 +128,7 @@ def resource_gather_nd(call: Call, handle: Handle, indices: Any) -> Any:
     x = stored(call, handle)
     check_depth(call, x.ndim, indices.shape[-1])
     sizes = indices.shape[:-1] + x.shape[indices.shape[-1] :]
-    check_room(call.xp, sizes, max(x.itemsize, 1))
+    check_room(call.xp, sizes, x.itemsize)
     if not indices.shape[-1]:
         return call.xp.broadcast_to(x, sizes)
     return x[(*coordinates(call, x.shape, indices)[0], ...)]

@@ -14,6 +14,21 @@ DEAD: Any = type("Dead", (), {"__repr__": lambda self: "a value in a branch that
 _LEAST_REUSED = 1 << 12
 
 
+def kind_of(value: Any) -> str:
+    """Return what a value is, for messages: an array, or what a resource or variant of TensorFlow stands for."""
+    return "nothing" if value is None else getattr(value, "kind", "an array")
+
+
+def read_only(value: Any) -> Any:
+    """Return a view of an array that neither kernels nor users can write to; what is no array as it is."""
+    if not hasattr(value, "flags"):
+        return value
+    view = value.view()
+    if hasattr(view.flags, "writeable"):  # CuPy has no such flag
+        view.flags.writeable = False
+    return view
+
+
 def on_grid(alone: list[Any], dtype: DType, is_exact: bool, reuses: bool) -> Any:
     """Return a result of low dtype as float32, rounded to the numbers that the dtype has.
 
@@ -32,9 +47,12 @@ def on_grid(alone: list[Any], dtype: DType, is_exact: bool, reuses: bool) -> Any
 
 
 def detached(results: tuple[Any, ...]) -> Sequence[Any]:
-    """Return the results, copied where they are small parts of arrays that may be dropped only when nothing shows them."""
+    """Return the results, copied where they are small parts of arrays that may be dropped only when nothing shows them.
+
+    The axes of a copy lie in memory as before: sums and products add up in that order.
+    """
     total = sum(getattr(result, "nbytes", 0) for result in results)
-    return [result.copy() if _is_part(result, 2 * total) else result for result in results]
+    return [result.copy("K") if _is_part(result, 2 * total) else result for result in results]
 
 
 def _is_part(array: Any, size: int) -> bool:

@@ -6,7 +6,7 @@ import os
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
-from math import isfinite
+from sys import float_info
 from typing import Any
 
 from ..graph.dtypes import LOW_PRECISION, DType, find_dtype
@@ -389,15 +389,17 @@ def _rows(name: str, value: Any) -> tuple[tuple[Any, ...], ...]:
     if isinstance(value, list | tuple):
         rows = [tuple(row) if isinstance(row, list | tuple) else () for row in value]
         if all(len(row) == len(kinds) and all(map(_is_of, row, kinds)) for row in rows):
-            return tuple(tuple(kind(item) for item, kind in zip(row, kinds, strict=True)) for row in rows)
-    what = "(name, smallest, largest)" if name == "ranges" else "(name, why)"
+            found = tuple(tuple(kind(item) for item, kind in zip(row, kinds, strict=True)) for row in rows)
+            if name == "kept" or all(smallest <= largest for _, smallest, largest in found):
+                return found
+    what = "(name, smallest, largest), two finite magnitudes in that order" if name == "ranges" else "(name, why)"
     raise PolicyError(f"Field {name!r} of a policy is a list of {what}. Received: {value!r:.200}")
 
 
 def _is_of(item: object, kind: type) -> bool:
     if kind is str:
         return isinstance(item, str)
-    return isinstance(item, int | float) and not isinstance(item, bool) and isfinite(item) and item >= 0
+    return isinstance(item, int | float) and not isinstance(item, bool) and 0 <= item <= float_info.max
 
 
 def _row(name: str, text: str) -> Any:

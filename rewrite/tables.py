@@ -1,7 +1,7 @@
 """Large constants that are also read by ops which would not be low by themselves: stored once, in the low dtype."""
 
 from ..graph.graph import Value
-from .constants import constant_of
+from .constants import constant_of, is_constant
 from .typegraph import CLEAR, UNLISTED, TypeGraph
 from .view import Stats
 
@@ -15,7 +15,7 @@ _LARGEST_ROOT = 200.0
 def find_tables(typegraph: TypeGraph) -> tuple[list[int], list[int]]:
     """Find nodes that read a large constant and may do so in the low dtype.
 
-    1. Look-ups in embedding tables.
+    1. Look-ups in embedding tables, also in a body that alone reads one.
     2. Squares of weights (of a penalty on them) whose range is known.
     3. Weights divided by their norms and scaled: weight normalization.
 
@@ -29,7 +29,7 @@ def find_tables(typegraph: TypeGraph) -> tuple[list[int], list[int]]:
     found += clear
     for i in typegraph.with_op(*_READERS, "Pow", "Mul"):
         node = typegraph.nodes[i]
-        table = constant_of(node.inputs[0])
+        table = constant_of(_outside(typegraph, node.inputs[0]))
         if table is None or table.nbytes < _LEAST_BYTES:
             continue
         vertex = typegraph.operand(i, 0)
@@ -44,6 +44,21 @@ def find_tables(typegraph: TypeGraph) -> tuple[list[int], list[int]]:
         elif typegraph.color[vertex] == CLEAR:
             found.append(vertex)
     return found, clear
+
+
+def _outside(typegraph: TypeGraph, value: Value | None) -> Value | None:
+    """Return what a body knows as ``value`` in the graphs around; None if it is read in other places, too, or not one value."""
+    inside = value
+    while value is not None and value.producer.op_type == "Input" and not is_constant(value.producer):
+        vertex = typegraph.vertex(value)
+        outer = typegraph.predecessors(vertex)
+        if len(outer) != 1 or len(typegraph.successors(vertex)) != 1 or typegraph.successors(outer[0]) != [vertex]:
+            return None
+        number = typegraph.owner[outer[0]]
+        inputs = typegraph.nodes[number].inputs if number < len(typegraph.nodes) else []
+        value = next((v for slot, v in enumerate(inputs) if v is not None and typegraph.operand(number, slot) == outer[0]), None)
+    is_shared = value is not None and value is not inside and len(typegraph.successors(typegraph.vertex(value))) != 1
+    return None if is_shared else value
 
 
 def _weight_norm(typegraph: TypeGraph, i: int) -> list[int]:

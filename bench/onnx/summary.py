@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from bench.results import Limit, median
+from bench.results import Limit, made_by, markdown_table, median
 
 _SMALL_FILE = 5_000_000
 _MOST_SIZE = 0.55
@@ -79,15 +79,12 @@ def markdown(
 ) -> str:
     """Return the tables and limits as a Markdown page."""
     packages = "; ".join(f"{name}: {', '.join(f'{k} {v}' for k, v in items.items())}" for name, items in versions.items())
-    made = (
-        f"Made by `python -m bench onnx`, which says with `--help` what is measured. {facts['date']}, revision {facts['revision']}, "
-        f"{facts['processor']}, {facts['cores']} cores, load {facts['load']}, Python {facts['python']}. {packages}."
-    )
+    made = f"{made_by('onnx', facts)} {packages}."
     lines = ["# Conversion of ONNX models", "", made, ""]
     if any("date" in items for items in versions.values()):
         lines += ["Converters with a date ran earlier: their times are of a machine that may have been busier.", ""]
     for title, columns, rows in tables(results):
-        lines += _markdown_table(title, columns, rows)
+        lines += markdown_table(title, columns, rows)
     wrong = [
         f"- {result['name']}, {file['dtype']}: {'; '.join(file['wrong'])}"
         for result in results
@@ -96,13 +93,8 @@ def markdown(
     ]
     lines += ["## Files of ampgraph that are not right", "", *wrong, ""] if wrong else []
     rows = [(x.what, f"{x.value:,.4g}{x.unit}", f"{x.most:,.4g}{x.unit}", "ok" if x.ok else "over") for x in found]
-    lines += _markdown_table("Limits", ("what", "measured", "at most", ""), rows)
+    lines += markdown_table("Limits", ("what", "measured", "at most", ""), rows)
     return "\n".join(lines)
-
-
-def _markdown_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    cells = [columns, ["---"] + ["---:"] * (len(columns) - 1), *rows]
-    return [f"## {title}", "", *("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells), ""]
 
 
 def _files(result: dict[str, Any], dtype: str) -> list[dict[str, Any]]:

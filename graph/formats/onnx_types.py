@@ -54,17 +54,23 @@ class Typing:
         """Type the main graph, then the functions as their callers agree.
 
         Raises:
-            FormatError: If dtypes contradict, functions call each other in a circle, or operand counts are wrong.
+            FormatError: If dtypes contradict, functions call each other in a circle, operand counts are wrong, or functions and
+                bodies are nested too deep.
         """
         order = list(_callers_first(self.functions))
         for value in self.graph.inputs:
             self._set(value, None)
-        self._type_nodes(self.graph)
-        self.final = True
-        for name in order:
-            wanted = self.calls.get(name, (None,) * len(self.functions[name].inputs))
-            if self.current.get(name) != wanted:
-                self._type_function(name, wanted)
+        try:
+            self._type_nodes(self.graph)
+            self.final = True
+            for name in order:
+                wanted = self.calls.get(name, (None,) * len(self.functions[name].inputs))
+                if self.current.get(name) != wanted:
+                    self._type_function(name, wanted)
+        except RecursionError:
+            raise FormatError(
+                f"Functions and bodies of graph {self.graph.name!r} are nested deeper than Python's stack: inline some of them."
+            ) from None
         self._check_outputs(self.graph)
 
     # ---- values -----------------------------------------------------------------------------------------------------

@@ -11,8 +11,8 @@
 
 The names below are looked up at first use, so that ``import ampgraph`` costs next to nothing. The subpackages are
 :mod:`ampgraph.graph` (graphs, their text form and files), :mod:`ampgraph.lists` (which ops may become float16),
-:mod:`ampgraph.rewrite` (the rewrite itself), :mod:`ampgraph.kernels` (running graphs) and :mod:`ampgraph.train` (functions
-that are traced, rewritten and run); :mod:`ampgraph.backend` runs ONNX's own tests.
+:mod:`ampgraph.rewrite` (the rewrite itself), :mod:`ampgraph.kernels` (running graphs) and :mod:`ampgraph.train` (functions that run as
+graphs, optimizers and loss scales); :mod:`ampgraph.backend` runs ONNX's own tests.
 """
 
 from importlib import import_module
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ampgraph.graph.errors import PassError as PassError
     from ampgraph.graph.errors import PolicyError as PolicyError
     from ampgraph.graph.errors import TraceError as TraceError
+    from ampgraph.graph.errors import TrainingError as TrainingError
     from ampgraph.graph.errors import VerifyError as VerifyError
     from ampgraph.graph.formats.files import load as load
     from ampgraph.graph.formats.files import save as save
@@ -61,6 +62,11 @@ if TYPE_CHECKING:
     from ampgraph.rewrite import RewriteResult as RewriteResult
     from ampgraph.rewrite import Target as Target
     from ampgraph.rewrite import auto_mixed_precision as auto_mixed_precision
+    from ampgraph.train import DynamicLossScale as DynamicLossScale
+    from ampgraph.train import FixedLossScale as FixedLossScale
+    from ampgraph.train import LossScaleOptimizer as LossScaleOptimizer
+    from ampgraph.train import disable_mixed_precision_graph_rewrite as disable_mixed_precision_graph_rewrite
+    from ampgraph.train import enable_mixed_precision_graph_rewrite as enable_mixed_precision_graph_rewrite
     from ampgraph.train.function import Function as Function
     from ampgraph.train.function import function as function
 
@@ -71,11 +77,14 @@ _NAMES = {
     "AmpgraphError": "ampgraph.graph.errors",
     "CalibrationResult": "ampgraph.calibration.loop",
     "DType": "ampgraph.graph.dtypes",
+    "DynamicLossScale": "ampgraph.train",
+    "FixedLossScale": "ampgraph.train",
     "FormatError": "ampgraph.graph.errors",
     "Function": "ampgraph.train.function",
     "Graph": "ampgraph.graph.graph",
     "GraphError": "ampgraph.graph.errors",
     "KernelError": "ampgraph.graph.errors",
+    "LossScaleOptimizer": "ampgraph.train",
     "Node": "ampgraph.graph.graph",
     "OpListError": "ampgraph.graph.errors",
     "OpLists": "ampgraph.lists",
@@ -91,6 +100,7 @@ _NAMES = {
     "Tensor": "ampgraph.graph.types",
     "TensorSpec": "ampgraph.graph.trace",
     "TraceError": "ampgraph.graph.errors",
+    "TrainingError": "ampgraph.graph.errors",
     "Value": "ampgraph.graph.graph",
     "Variable": "ampgraph.graph.tracing.variable",
     "VerifyError": "ampgraph.graph.errors",
@@ -100,6 +110,8 @@ _NAMES = {
     "compile": "ampgraph.kernels.program",
     "cond": "ampgraph.graph.tracing.control",
     "diff": "ampgraph.graph.diff",
+    "disable_mixed_precision_graph_rewrite": "ampgraph.train",
+    "enable_mixed_precision_graph_rewrite": "ampgraph.train",
     "find_dtype": "ampgraph.graph.dtypes",
     "function": "ampgraph.train.function",
     "load": "ampgraph.graph.formats.files",

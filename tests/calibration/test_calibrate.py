@@ -11,6 +11,7 @@ from ampgraph.calibration.loop import Progress
 from ampgraph.calibration.trials import output_error
 from ampgraph.graph.errors import KernelError
 from ampgraph.graph.formats.onnx import read_model
+from ampgraph.rewrite import convert
 from tests.rewrite.onnx_text import model
 
 D = 32
@@ -259,3 +260,48 @@ def test_errors_of_outputs() -> None:
 def test_arguments_that_make_no_sense(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(KernelError, match=message):
         ag.calibrate(graph("t = Add(h, h)"), **{"feeds": {"x": X}, **arguments})
+
+
+def test_a_random_graph_cannot_be_judged() -> None:
+    wide = graph("n = RandomNormalLike(h)  t = Add(n, h)")
+    with pytest.raises(KernelError, match=r"Output 'y' differs by .* from one float32 run to the next.*a seed\."):
+        ag.calibrate(wide, {"x": X})
+    assert ag.calibrate(graph("n = RandomNormalLike<seed = 3.0>(h)  t = Add(n, h)"), {"x": X}).is_met
+
+
+def test_outputs_with_nothing_to_compare() -> None:
+    wide = graph("t = Relu(h)", io=f"{F} x => {F} y, {F} z", behind=f"{BEHIND} n = Neg(r0)  o = Sub(n, one)  z = Log(o)", one=1)
+    found = ag.calibrate(wide, {"x": X})
+    assert found.unchecked == ("z",)
+    assert found.json()["unchecked"] == ["z"]
+    assert "checked   1 output on the data" in found.text()
+    assert "output 'z' has no finite element in float32 that could be compared" in found.text()
+    with pytest.raises(KernelError, match=r"nothing to compare: .* Received: 2 runs, outputs 'y', 'z'"):
+        ag.calibrate(wide, [{"x": np.full_like(X, np.nan)}] * 2)
+
+
+def test_kept_nodes_are_said_to_do_what_they_do_alone() -> None:
+    io = f"{F} x => int64[8, {D}] i, {F} y"
+    wide = graph("t = MatMul(h, w)  i = Cast<to = 7>(t)", io=io, behind="m = Relu(t)  y = MatMul(m, w)")
+    feeds = {"x": X * 100}
+    found = ag.calibrate(wide, feeds, low_share=0)
+    right = ag.compile(wide)(feeds)["i"]
+    assert len(found.kept) > 1
+    for item in found.kept:
+        alone = convert(wide, ag.Policy(), {item.node}).graph
+        error = (ag.compile(alone)(feeds)["i"] != right).mean()
+        assert item.why == f"output 'i' would be off by {error:.2g} if only this were float16"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("model.onnx", {}), r"calibrate takes a Graph; load a file with ampgraph\.load\. Received: str"),
+        ((ag.Graph(), None), r"arrays by the names of its inputs\. Received: NoneType"),
+        ((ag.Graph(), {}, "policy.toml"), r"Argument policy of calibrate is a Policy.* Received: 'policy\.toml'"),
+        ((ag.Graph(), {}), r"nothing to compare: .* Received: 1 run, outputs \(none\)"),
+    ],
+)
+def test_what_cannot_be_calibrated(arguments: Any, message: str) -> None:
+    with pytest.raises(KernelError, match=message):
+        ag.calibrate(*arguments)

@@ -1,6 +1,7 @@
 """``ampgraph rewrite --calibrate``: data, the bound, the policy for reuse, exit codes."""
 
 import json
+import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,7 @@ def test_tensorflow_graphs(run: Run, model: Path, tmp_path: Path) -> None:
     [
         ({"y": X}, r"has an array 'y', which is no input: x"),
         ({}, r"has no array for input x\. Received: no arrays"),
-        ({"x": X[:4]}, r"Input 'x' takes shape \[8,32\]\. Received: \[4, 32\]"),
+        ({"x": X[:4]}, r"bad\.npz does not fit: Input 'x' takes shape \[8,32\]\. Received: \[4, 32\]"),
         ({"x": X.astype(np.float64)}, r"Input 'x' takes float32\. Received: float64"),
     ],
 )
@@ -123,6 +124,11 @@ def test_data_that_does_not_fit(run: Run, path: Path, arrays: dict[str, Any], me
             "so the policy needs another file. Received: --save-policy",
         ),
         (["--calibrate", "data.npz", "--save-policy", "-", "--json"], 2, "Stdout takes one thing only"),
+        (["--calibrate", "data.npz", "--save-policy", "data.npz"], 2, "Data is read from 'data.npz'. Received: --save-policy"),
+        (["--calibrate", ".", "--report", "./data.npz"], 2, "Data is read from './data.npz'. Received: --report"),
+        (["--calibrate", "data.npz", "--save-policy", "a.json", "--report", "./a.json"], 2, "need a file each"),
+        (["--calibrate", "data.npz", "--rtol", "1e-6"], 1, "A lower --low-share lets more stay float32. Nothing was written."),
+        (["--calibrate", "data.npz", "--rtol", "1e-6", "--time-limit", "0"], 1, "A longer --time-limit lets it search on."),
     ],
 )
 def test_arguments_that_make_no_sense(
@@ -130,6 +136,38 @@ def test_arguments_that_make_no_sense(
 ) -> None:
     monkeypatch.chdir(path.parent)
     assert message in run("rewrite", "model.onnx", "--dry-run", *arguments, code=code).stderr
+
+
+HEADER = b"\x93NUMPY\x01\x00"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"hello", "is no .npy or .npz file."),
+        (b"", "is no .npy or .npz file."),
+        (pickle.dumps(print), "is no .npy or .npz file."),
+        (HEADER + b"\x20\x00" + b"(" * 32, "is no .npy or .npz file of plain numbers:"),
+        (HEADER + b"\x20\x00{'descr': print}".ljust(32), "is no .npy or .npz file of plain numbers:"),
+        (b"PK\x03\x04 and no more", "is no .npy or .npz file of plain numbers: File is not a zip file"),
+    ],
+)
+def test_files_that_are_no_arrays(run: Run, path: Path, content: bytes, message: str) -> None:
+    data = path.with_name("bad.npz")
+    data.write_bytes(content)
+    assert f"error: {data} {message}" in run("rewrite", path, "--dry-run", "--calibrate", data, code=1).stderr
+
+
+def test_arrays_of_objects_and_odd_compression(run: Run, path: Path) -> None:
+    data = path.with_name("bad.npz")
+    np.savez(data, x=np.array([print], dtype=object))
+    done = run("rewrite", path, "--dry-run", "--calibrate", data, code=1)
+    assert "is no .npy or .npz file of plain numbers: Object arrays cannot be loaded" in done.stderr
+    content = path.with_name("data.npz").read_bytes()
+    at = content.index(b"PK\x01\x02") + 10
+    data.write_bytes(content[:at] + b"\x63\x00" + content[at + 2 :])
+    done = run("rewrite", path, "--dry-run", "--calibrate", data, code=1)
+    assert "is no .npy or .npz file of plain numbers: That compression method is not supported" in done.stderr
 
 
 def test_one_array_for_several_inputs_and_a_folder_of_models(run: Run, model: Path, path: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import onnx.defs
 
+from ampgraph.graph.schemas import ampgraph
 from ampgraph.graph.schemas.tf import op_types
 from ampgraph.kernels import registry
 
@@ -43,5 +44,5 @@ def test_every_op_has_a_kernel_or_a_reason() -> None:
 
 
 def test_every_kernel_computes_an_op_that_exists() -> None:
-    known = names() | {f"tf:{name}" for name in op_types()}
+    known = names() | {f"tf:{name}" for name in op_types()} | {f"ampgraph:{name}" for name in ampgraph._SCHEMAS}
     assert registry.all_kernels().keys() - known == {"SimplifiedLayerNormalization"}  # ONNX Runtime's, in no domain

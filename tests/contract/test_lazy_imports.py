@@ -16,7 +16,8 @@ def _loaded(statement: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "statement", ["import ampgraph", "import ampgraph.graph, ampgraph.lists, ampgraph.rewrite, ampgraph.kernels.compare"]
+    "statement",
+    ["import ampgraph", "import ampgraph.graph, ampgraph.lists, ampgraph.rewrite, ampgraph.kernels.compare, ampgraph.train"],
 )
 def test_import_loads_nothing_heavy(statement: str) -> None:
     loaded = _loaded(statement)

@@ -29,6 +29,30 @@ def test_fused_matmul_arranges_axes(ta: int, tb: int, ba: int, bb: int) -> None:
     np.testing.assert_allclose(y, 0.5 * np.einsum(f"{axes_a},{axes_b}->bcmn", a.astype(float), b), atol=1e-5)
 
 
+def test_products_and_sums_with_an_activation() -> None:
+    x, w, bias = normal(2, 3), normal(3, 4), normal(4)
+    product = x.astype(float) @ w
+    y = run("FusedMatMulActivation", x, w, activation=b"LeakyRelu", activation_alpha=0.1, alpha=2.0)
+    np.testing.assert_allclose(y, np.where(product > 0, 2 * product, 0.2 * product), atol=1e-5)
+    for operands, total in (((x, w), product), ((x, w, bias), product + bias)):
+        fast = total * (1 + np.tanh(math.sqrt(2 / math.pi) * (total + 0.044715 * total**3))) / 2
+        np.testing.assert_allclose(run("GemmFastGelu", *operands), fast, atol=1e-5)
+    np.testing.assert_array_equal(run("BiasAdd", x, x[0], x), x + x[0] + x)
+    gate = normal(2, 3, seed=4)
+    y = run_op("SwiGLU", gate, x, version=25, alpha=0.5)
+    np.testing.assert_allclose(y, gate / (1 + np.exp(-0.5 * gate.astype(float))) * x, rtol=1e-5, atol=1e-6)
+    with pytest.raises(KernelError, match="FusedMatMulActivation with activation Softmax has no kernel"):
+        run("FusedMatMulActivation", x, w, activation=b"Softmax")
+
+
+def test_simplified_layer_normalization_keeps_the_inverse_deviation() -> None:
+    x, scale = normal(2, 3, 4), normal(4)
+    inverse = 1 / np.sqrt((x.astype(float) ** 2).mean(-1, keepdims=True) + 1e-5)
+    y, kept = run("SimplifiedLayerNormalization", x, scale, results=2)
+    np.testing.assert_allclose(y, x * inverse * scale, rtol=1e-5)
+    np.testing.assert_allclose(kept, inverse, rtol=1e-5)
+
+
 def test_fused_gemm_and_convolution() -> None:
     a, b, c = normal(4, 3), normal(5, 4), normal(5)
     y = run("FusedGemm", a, b, c, transA=1, transB=1, alpha=0.5, beta=2.0, activation=b"LeakyRelu", activation_alpha=0.1)

@@ -73,6 +73,13 @@ def test_clip_of_every_version() -> None:
     assert run_op("Clip", x.astype(np.int8), np.int8(-1).reshape(()), version=13).tolist() == [-1, 0, 3]
 
 
+def test_clipping_at_zeros_of_both_signs() -> None:
+    zeros = np.full(5000, -0.0, np.float32)
+    for bound in (0.0, -0.0, 0.0):
+        low = np.float32(bound).reshape(())
+        assert (np.signbit(run_op("Clip", zeros, low, version=13)) == np.signbit(np.maximum(zeros, low))).all()
+
+
 def test_broadcasting_before_version_7_starts_at_an_axis() -> None:
     a = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     b = np.array([10, 20, 30], np.float32)

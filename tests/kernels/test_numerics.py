@@ -105,9 +105,11 @@ def test_moving_changes_no_bit(op: str) -> None:
 @pytest.mark.parametrize("dtype", LOW, ids=str)
 def test_products_add_up_in_float32(dtype: Any) -> None:
     a, b = rng.standard_normal((30, 2000)).astype(dtype), rng.standard_normal((2000, 20)).astype(dtype)
-    distance = ulps(run_op("MatMul", a, b), f64(a) @ f64(b))
-    assert distance.max() <= 1
-    assert (distance == 0).mean() > 0.99
+    found, exact = run_op("MatMul", a, b), f64(a) @ f64(b)
+    summed = 2.0**-24 * np.linalg.norm(f64(a), axis=1)[:, None] * np.linalg.norm(f64(b), axis=0)  # what float32 may lose
+    stored = 2.0 ** -(11 if dtype == np.float16 else 8) * np.abs(exact)
+    assert (np.abs(f64(found) - exact) <= summed + stored).all()
+    assert (ulps(found, exact) == 0).mean() > 0.99
     ones = np.ones((1, 5000), dtype)
     assert float(run_op("MatMul", ones, ones.T)[0, 0]) == float(np.float64(5000).astype(dtype))  # bfloat16 sums stop at 256
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ampgraph.graph.errors import KernelError
-from tests.kernels.tf_layer import run_layer, slope
+from tests.kernels.tf_node import run_tf, slope
 
 # They make arrays of lists, too.
 I32: Any = np.int32
@@ -67,18 +67,18 @@ def test_convolutions_and_their_gradients(
     x, w = RNG.standard_normal(shape), RNG.standard_normal(taps)
     wanted = defined(x, w, strides, dilations, pads)
     turned = np.moveaxis(x, -1, 1) if first else x
-    y = run_layer(f"Conv{rank}D", turned, w, **given)
+    y = run_tf(f"Conv{rank}D", turned, w, **given)
     np.testing.assert_allclose(np.moveaxis(y, 1, -1) if first else y, wanted, atol=1e-12)
     dy = RNG.standard_normal(wanted.shape)
     dy_turned = np.moveaxis(dy, -1, 1) if first else dy
     version = "V2" if rank == 3 else ""
-    dx = run_layer(f"Conv{rank}DBackpropInput{version}", I32(turned.shape), w, dy_turned, **given)
+    dx = run_tf(f"Conv{rank}DBackpropInput{version}", I32(turned.shape), w, dy_turned, **given)
     # a convolution is linear: <dy, conv(v, w)> = <dx, v> for every v
     for _ in range(3):
         v = RNG.standard_normal(shape)
         by_definition = (dy * defined(v, w, strides, dilations, pads)).sum()
         np.testing.assert_allclose((dx * (np.moveaxis(v, -1, 1) if first else v)).sum(), by_definition, rtol=1e-10)
-    dw = run_layer(f"Conv{rank}DBackpropFilter{version}", turned, I32(taps), dy_turned, **given)
+    dw = run_tf(f"Conv{rank}DBackpropFilter{version}", turned, I32(taps), dy_turned, **given)
     for _ in range(3):
         v = RNG.standard_normal(taps)
         np.testing.assert_allclose((dw * v).sum(), (dy * defined(x, v, strides, dilations, pads)).sum(), rtol=1e-10)
@@ -88,33 +88,50 @@ def test_convolutions_and_their_gradients(
 def test_depthwise_convolutions_and_their_gradients(padding: str) -> None:
     x, w = RNG.standard_normal((2, 5, 4, 3)), RNG.standard_normal((2, 3, 3, 2))
     given = {"strides": [1, 2, 2, 1], "padding": padding}
-    y = run_layer("DepthwiseConv2dNative", x, w, **given)
+    y = run_tf("DepthwiseConv2dNative", x, w, **given)
     pads = ((0, 1), (0, 1)) if padding == "SAME" else ((0, 0), (0, 0))
     for c in range(3):
         np.testing.assert_allclose(
             y[..., 2 * c : 2 * c + 2], defined(x[..., c : c + 1], w[:, :, c : c + 1], (2, 2), (1, 1), pads), atol=1e-12
         )
     dy = RNG.standard_normal(y.shape)
-    dx = run_layer("DepthwiseConv2dNativeBackpropInput", I32(x.shape), w, dy, **given)
-    np.testing.assert_allclose(dx, slope(lambda v: run_layer("DepthwiseConv2dNative", v, w, **given), x, dy), atol=1e-7)
-    dw = run_layer("DepthwiseConv2dNativeBackpropFilter", x, I32(w.shape), dy, **given)
-    np.testing.assert_allclose(dw, slope(lambda v: run_layer("DepthwiseConv2dNative", x, v, **given), w, dy), atol=1e-7)
+    dx = run_tf("DepthwiseConv2dNativeBackpropInput", I32(x.shape), w, dy, **given)
+    np.testing.assert_allclose(dx, slope(lambda v: run_tf("DepthwiseConv2dNative", v, w, **given), x, dy), atol=1e-7)
+    dw = run_tf("DepthwiseConv2dNativeBackpropFilter", x, I32(w.shape), dy, **given)
+    np.testing.assert_allclose(dw, slope(lambda v: run_tf("DepthwiseConv2dNative", x, v, **given), w, dy), atol=1e-7)
 
 
 def test_a_convolution_may_have_more_than_one_axis_of_batches() -> None:
     x, w = RNG.standard_normal((2, 3, 4, 4, 2)), RNG.standard_normal((2, 2, 2, 3))
-    y = run_layer("Conv", x, w, strides=[1, 1, 1, 1], padding="VALID", batch_dims=2)
+    y = run_tf("Conv", x, w, strides=[1, 1, 1, 1], padding="VALID", batch_dims=2)
     flat = defined(x.reshape(6, 4, 4, 2), w, (1, 1), (1, 1), ((0, 0), (0, 0)))
     np.testing.assert_allclose(y, flat.reshape(2, 3, 3, 3, 3), atol=1e-12)
 
 
+def test_other_spellings_of_convolutions() -> None:
+    x, w = RNG.standard_normal((1, 4, 5, 2)), RNG.standard_normal((3, 2, 2, 3))
+    windows: dict[str, Any] = {"strides": [1, 1, 1, 1]}
+    paddings = I32([[0, 0], [2, 1], [1, 0], [0, 0]])
+    for mode in ("REFLECT", "SYMMETRIC"):
+        mirrored = np.pad(x, paddings, "reflect" if mode == "REFLECT" else "symmetric")
+        y = run_tf("Conv2D", mirrored, w, padding="VALID", **windows)
+        found = run_tf("FusedPadConv2D", x, paddings, w, mode=mode, padding="VALID", **windows)
+        np.testing.assert_allclose(found, y, atol=1e-12)
+    y = run_tf("Conv2D", x, w, padding="SAME", **windows)
+    dy = RNG.standard_normal(y.shape)
+    by_x = run_tf("Conv2DBackpropInput", I32(x.shape), w, dy, padding="SAME", **windows)
+    np.testing.assert_array_equal(run_tf("Conv2DBackpropInputV2", x, w, dy, padding="SAME", **windows), by_x)
+    by_w = run_tf("Conv2DBackpropFilter", x, I32(w.shape), dy, padding="SAME", **windows)
+    np.testing.assert_array_equal(run_tf("Conv2DBackpropFilterV2", x, w, dy, padding="SAME", **windows), by_w)
+
+
 def test_what_does_not_fit_is_an_error() -> None:
     with pytest.raises(KernelError, match="do not fall into groups"):
-        run_layer("Conv2D", np.zeros((1, 4, 4, 3)), np.zeros((2, 2, 2, 2)), strides=[1, 1, 1, 1], padding="SAME")
+        run_tf("Conv2D", np.zeros((1, 4, 4, 3)), np.zeros((2, 2, 2, 2)), strides=[1, 1, 1, 1], padding="SAME")
     with pytest.raises(KernelError, match="does not fit into 1 elements"):
-        run_layer("Conv2D", np.zeros((1, 1, 4, 2)), np.zeros((3, 1, 2, 2)), strides=[1, 1, 1, 1], padding="VALID")
+        run_tf("Conv2D", np.zeros((1, 1, 4, 2)), np.zeros((3, 1, 2, 2)), strides=[1, 1, 1, 1], padding="VALID")
     with pytest.raises(KernelError, match="1 for batch and channels"):
-        run_layer("Conv2D", np.zeros((1, 4, 4, 2)), np.zeros((2, 2, 2, 2)), strides=[2, 1, 1, 1], padding="SAME")
+        run_tf("Conv2D", np.zeros((1, 4, 4, 2)), np.zeros((2, 2, 2, 2)), strides=[2, 1, 1, 1], padding="SAME")
     with pytest.raises(KernelError, match="should have 2 channels"):
-        run_layer("Conv2DBackpropInput", I32([1, 4, 4, 2]), np.zeros((2, 2, 2, 2)), np.zeros((1, 3, 4, 2)),
+        run_tf("Conv2DBackpropInput", I32([1, 4, 4, 2]), np.zeros((2, 2, 2, 2)), np.zeros((1, 3, 4, 2)),
                strides=[1, 1, 1, 1], padding="SAME")  # fmt: skip

@@ -25,6 +25,8 @@ def test_intervals() -> None:
     x = np.array([-5, 0, 10, 11.5], np.float32)
     assert run_tf("Bucketize", x, boundaries=[0.0, 10.0]).tolist() == [0, 1, 2, 2]
     assert run_tf("HistogramFixedWidth", x, np.array([0, 10], np.float32), np.array(4, I32)).tolist() == [2, 0, 0, 2]
+    with pytest.raises(KernelError, match="NaN falls into no interval"):
+        run_tf("HistogramFixedWidth", np.array([1, np.nan], np.float32), np.array([0, 10], np.float32), np.array(4, I32))
     row, values = np.array([[1, 2, 2, 5]], I32), np.array([[2, 6]], I32)
     assert run_tf("LowerBound", row, values).tolist() == [[1, 4]]
     assert run_tf("UpperBound", row, values).tolist() == [[3, 4]]

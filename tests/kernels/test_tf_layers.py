@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ampgraph.graph.errors import KernelError
-from tests.kernels.tf_layer import run_layer, slope
+from tests.kernels.tf_node import run_tf, slope
 
 # They make arrays of lists, too.
 F32: Any = np.float32
@@ -27,7 +27,7 @@ def test_batch_normalization_in_training(layout: str) -> None:
     along = tuple(-1 if i == axis else 1 for i in range(4))
     scale, offset, mean, variance = (np.abs(RNG.standard_normal(x.shape[axis])).astype(np.float32) for _ in range(4))
     given = {"data_format": layout, "epsilon": 1e-3}
-    y, new_mean, new_variance, saved_mean, saved_variance, _ = run_layer(
+    y, new_mean, new_variance, saved_mean, saved_variance, _ = run_tf(
         "FusedBatchNormV3", x, scale, offset, mean, variance, results=6, exponential_avg_factor=0.25, **given
     )
     wide = x.astype(np.float64)
@@ -45,7 +45,7 @@ def test_batch_normalization_in_training(layout: str) -> None:
         return centered * (scale / np.sqrt(x.var(axes) + 1e-3)).reshape(along)
 
     dy = RNG.standard_normal(x.shape).astype(np.float32)
-    dx, by_scale, by_offset, _, _ = run_layer(
+    dx, by_scale, by_offset, _, _ = run_tf(
         "FusedBatchNormGradV3", dy, x, scale, saved_mean, saved_variance, scale, results=5, **given
     )
     np.testing.assert_allclose(dx, slope(lambda v: normalized(v, scale), wide, dy), atol=1e-4)
@@ -56,13 +56,13 @@ def test_batch_normalization_in_training(layout: str) -> None:
 def test_batch_normalization_in_use_and_of_nothing() -> None:
     x = RNG.standard_normal((2, 3, 3, 2)).astype(np.float32)
     scale, offset, mean, variance = F32([[1, 2], [3, 4], [5, 6], [7, 8]])
-    y = run_layer("FusedBatchNorm", x, scale, offset, mean, variance, results=5, is_training=False)[0]
+    y = run_tf("FusedBatchNorm", x, scale, offset, mean, variance, results=5, is_training=False)[0]
     np.testing.assert_allclose(y, (x - mean) / np.sqrt(variance + 1e-4) * scale + offset, atol=1e-5)
-    dx, by_scale, by_offset, _, _ = run_layer("FusedBatchNormGrad", x, x, scale, mean, variance, results=5, is_training=False)
+    dx, by_scale, by_offset, _, _ = run_tf("FusedBatchNormGrad", x, x, scale, mean, variance, results=5, is_training=False)
     np.testing.assert_allclose(dx, x * scale / np.sqrt(variance + 1e-4), atol=1e-6)
     np.testing.assert_allclose(by_scale, (x * (x - mean)).sum((0, 1, 2)) / np.sqrt(variance + 1e-4), rtol=1e-4)
     np.testing.assert_allclose(by_offset, x.sum((0, 1, 2)), atol=1e-5)
-    found = run_layer("FusedBatchNormV3", x[:0], scale, offset, mean, variance, results=6)
+    found = run_tf("FusedBatchNormV3", x[:0], scale, offset, mean, variance, results=6)
     assert found[0].shape == (0, 3, 3, 2)
     assert np.isnan(found[1]).all()
 
@@ -70,7 +70,7 @@ def test_batch_normalization_in_use_and_of_nothing() -> None:
 def test_statistics_of_half_precision_are_float32() -> None:
     x = RNG.standard_normal((2, 3, 3, 2)).astype(np.float16)
     one = np.ones(2, np.float32)
-    y, mean, *_ = run_layer("FusedBatchNormV3", x, one, one, one, one, results=6)
+    y, mean, *_ = run_tf("FusedBatchNormV3", x, one, one, one, one, results=6)
     assert (y.dtype, mean.dtype) == (np.float16, np.float32)
     np.testing.assert_allclose(mean, x.astype(np.float64).mean((0, 1, 2)), rtol=1e-6)
 
@@ -80,11 +80,11 @@ def test_bias(layout: str, axis: int) -> None:
     x = RNG.integers(-9, 9, (2, 3, 4, 3)).astype(np.int32)
     bias = I32([1, 2, 3])
     along = [-1 if i == axis else 1 for i in range(4)]
-    np.testing.assert_array_equal(run_layer("BiasAdd", x, bias, data_format=layout), x + bias.reshape(along))
+    np.testing.assert_array_equal(run_tf("BiasAdd", x, bias, data_format=layout), x + bias.reshape(along))
     axes = tuple(i for i in range(4) if i != axis)
-    np.testing.assert_array_equal(run_layer("BiasAddGrad", x, data_format=layout), x.sum(axes))
+    np.testing.assert_array_equal(run_tf("BiasAddGrad", x, data_format=layout), x.sum(axes))
     with pytest.raises(KernelError, match="a number for each channel"):
-        run_layer("BiasAdd", x, bias[:2], data_format=layout)
+        run_tf("BiasAdd", x, bias[:2], data_format=layout)
 
 
 @pytest.mark.parametrize("beta", [0.5, 0.75])
@@ -96,10 +96,10 @@ def test_response_normalization(beta: float) -> None:
         total = np.stack([np.square(x[..., max(0, c - 2) : c + 3]).sum(-1) for c in range(6)], -1)
         return x / (1.5 + 0.3 * total) ** beta
 
-    y = run_layer("LRN", x, **given)
+    y = run_tf("LRN", x, **given)
     np.testing.assert_allclose(y, normalized(x.astype(np.float64)), rtol=1e-5)
     dy = RNG.standard_normal(x.shape).astype(np.float32)
-    np.testing.assert_allclose(run_layer("LRNGrad", dy, x, y, **given), slope(normalized, x, dy), atol=1e-5)
+    np.testing.assert_allclose(run_tf("LRNGrad", dy, x, y, **given), slope(normalized, x, dy), atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -115,40 +115,40 @@ def test_response_normalization(beta: float) -> None:
     ],
 )
 def test_activations_are_as_tensorflow_printed_them(op: str, wanted: list[float]) -> None:
-    np.testing.assert_allclose(run_layer(op, NUMBERS), F32(wanted), rtol=1e-6)
+    np.testing.assert_allclose(run_tf(op, NUMBERS), F32(wanted), rtol=1e-6)
 
 
 @pytest.mark.parametrize("op", ["Relu", "Relu6", "Elu", "Selu", "LeakyRelu", "Softplus", "Softsign"])
 def test_gradients_of_activations_are_slopes(op: str) -> None:
     x = F64([-3, -0.7, 0.2, 2, 5.5, 8])
     dy = RNG.standard_normal(6)
-    other = run_layer(op, x) if op in ("Elu", "Selu") else x
-    np.testing.assert_allclose(run_layer(f"{op}Grad", dy, other), slope(lambda v: run_layer(op, v), x, dy), atol=1e-7)
+    other = run_tf(op, x) if op in ("Elu", "Selu") else x
+    np.testing.assert_allclose(run_tf(f"{op}Grad", dy, other), slope(lambda v: run_tf(op, v), x, dy), atol=1e-7)
 
 
 def test_gradients_at_kinks_and_of_what_is_not_finite() -> None:
     one = np.ones(9, np.float32)
-    assert run_layer("ReluGrad", one, NUMBERS).tolist() == [0, 1, 0, 0, 0, 1, 0, 1, 1]
-    assert run_layer("Relu6Grad", one, NUMBERS).tolist() == [0, 0, 0, 0, 0, 1, 0, 0, 0]
-    assert np.isnan(run_layer("ReluGrad", one * INF, -one)).all()
+    assert run_tf("ReluGrad", one, NUMBERS).tolist() == [0, 1, 0, 0, 0, 1, 0, 1, 1]
+    assert run_tf("Relu6Grad", one, NUMBERS).tolist() == [0, 0, 0, 0, 0, 1, 0, 0, 0]
+    assert np.isnan(run_tf("ReluGrad", one * INF, -one)).all()
 
 
 def test_softmax_and_cross_entropies() -> None:
     x, labels = RNG.standard_normal((4, 3)) * 5, RNG.dirichlet(np.ones(3), 4)
     share = np.exp(x) / np.exp(x).sum(-1, keepdims=True)
-    np.testing.assert_allclose(run_layer("Softmax", x), share)
-    np.testing.assert_allclose(run_layer("LogSoftmax", x), np.log(share))
-    loss, gradient = run_layer("SoftmaxCrossEntropyWithLogits", x, labels, results=2)
+    np.testing.assert_allclose(run_tf("Softmax", x), share)
+    np.testing.assert_allclose(run_tf("LogSoftmax", x), np.log(share))
+    loss, gradient = run_tf("SoftmaxCrossEntropyWithLogits", x, labels, results=2)
     np.testing.assert_allclose(loss, -(labels * np.log(share)).sum(-1))
     np.testing.assert_allclose(gradient, share - labels, atol=1e-12)
-    loss, gradient = run_layer("SparseSoftmaxCrossEntropyWithLogits", x, np.array([0, 2, 1, 1]), results=2)
+    loss, gradient = run_tf("SparseSoftmaxCrossEntropyWithLogits", x, np.array([0, 2, 1, 1]), results=2)
     np.testing.assert_allclose(loss, -np.log(share)[np.arange(4), [0, 2, 1, 1]])
     np.testing.assert_allclose(gradient, share - np.eye(3)[[0, 2, 1, 1]], atol=1e-12)
-    loss, gradient = run_layer("SoftmaxCrossEntropyWithLogits", np.zeros((1, 3)), np.ones((2, 1)), results=2)
+    loss, gradient = run_tf("SoftmaxCrossEntropyWithLogits", np.zeros((1, 3)), np.ones((2, 1)), results=2)
     np.testing.assert_allclose(loss, [3 * np.log(3)] * 2)
     assert gradient.shape == (2, 3)
     with pytest.raises(KernelError, match="one of 3 classes"):
-        run_layer("SparseSoftmaxCrossEntropyWithLogits", x, np.array([0, 3, 1, 1]), results=2)
+        run_tf("SparseSoftmaxCrossEntropyWithLogits", x, np.array([0, 3, 1, 1]), results=2)
 
 
 def _logistic(x: Any) -> Any:
@@ -180,14 +180,14 @@ def test_lstm_and_its_gradient(version: str, order: str, forget: float, peephole
     used = peepholes if peephole else [np.zeros(3)] * 3
     operands = [I64(3), x, cs, h, w, *peepholes, b]
     given: dict[str, Any] = {"use_peephole": peephole}
-    saved = run_layer(f"BlockLSTM{version}", *operands, results=7, **given)
+    saved = run_tf(f"BlockLSTM{version}", *operands, results=7, **given)
     wide = [v.astype(np.float64) for v in (x, cs, h, w)]
     states, outputs = lstm(*wide, used, b, order, forget)
     assert np.abs(states).max() < 3  # so that V1's clipping at 3 plays no part
     np.testing.assert_allclose(saved[1], states, atol=1e-5)
     np.testing.assert_allclose(saved[6], outputs, atol=1e-5)
     d_states, d_outputs = RNG.standard_normal((2, 3, 2, 3)).astype(np.float32)
-    found = run_layer(f"BlockLSTMGrad{version}", *operands, *saved, d_states, d_outputs, results=8, **given)
+    found = run_tf(f"BlockLSTMGrad{version}", *operands, *saved, d_states, d_outputs, results=8, **given)
     dy = np.concatenate([d_states, d_outputs])
     for k in range(4):
 
@@ -210,14 +210,14 @@ def test_one_step_of_an_lstm_is_a_sequence_of_one() -> None:
     w, b = RNG.standard_normal((5, 12)).astype(np.float32), RNG.standard_normal(12).astype(np.float32)
     rest = [cs, h, w, *RNG.standard_normal((3, 3)).astype(np.float32), b]
     given = {"use_peephole": True, "cell_clip": 0.2}
-    step = run_layer("LSTMBlockCell", x, *rest, results=7, **given)
-    whole = run_layer("BlockLSTM", I64(1), x[None], *rest, results=7, **given)
+    step = run_tf("LSTMBlockCell", x, *rest, results=7, **given)
+    whole = run_tf("BlockLSTM", I64(1), x[None], *rest, results=7, **given)
     assert np.abs(step[1]).max() == F32(0.2)
     for one, many in zip(step, whole, strict=True):
         np.testing.assert_allclose(one, many[0], rtol=1e-5, atol=1e-6)
     d = list(RNG.standard_normal((2, 2, 3)).astype(np.float32))
-    grads = run_layer("LSTMBlockCellGrad", x, *rest, *step[:6], *d, results=5, use_peephole=True)
-    wholes = run_layer("BlockLSTMGrad", I64(1), x[None], *rest, *whole, *(v[None] for v in d), results=8, use_peephole=True)
+    grads = run_tf("LSTMBlockCellGrad", x, *rest, *step[:6], *d, results=5, use_peephole=True)
+    wholes = run_tf("BlockLSTMGrad", I64(1), x[None], *rest, *whole, *(v[None] for v in d), results=8, use_peephole=True)
     np.testing.assert_allclose(grads[0], wholes[1], atol=1e-5)
     np.testing.assert_allclose(grads[1].sum(0), wholes[7], atol=1e-5)
 
@@ -230,10 +230,10 @@ def test_gru_and_its_gradient() -> None:
         c = np.tanh(np.concatenate([x, h * r], 1) @ w_c + b_c)
         return r, u, c, u * h + (1 - u) * c
 
-    found = run_layer("GRUBlockCell", x, h, w_ru, w_c, b_ru, b_c, results=4)
+    found = run_tf("GRUBlockCell", x, h, w_ru, w_c, b_ru, b_c, results=4)
     for a, b in zip(found, step(x.astype(np.float64), h), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)
     dh = RNG.standard_normal((2, 2)).astype(np.float32)
-    grads = run_layer("GRUBlockCellGrad", x, h, w_ru, w_c, b_ru, b_c, *found[:3], dh, results=4)
+    grads = run_tf("GRUBlockCellGrad", x, h, w_ru, w_c, b_ru, b_c, *found[:3], dh, results=4)
     np.testing.assert_allclose(grads[0], slope(lambda v: step(v, h)[3], x, dh), atol=1e-4)
     np.testing.assert_allclose(grads[1], slope(lambda v: step(x, v)[3], h, dh), atol=1e-4)

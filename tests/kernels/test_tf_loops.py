@@ -68,6 +68,20 @@ def test_a_loop_is_not_entered_with_what_leaves_it() -> None:
         ag.compile(ag.parse_graph(text))
 
 
+def test_a_loop_does_not_wait_for_its_own_results() -> None:
+    text = """graph g(%x: f32) {
+  %e: f32 = tf.Enter<T=f32>(%x) {frame_name="f"}
+  %y: f32 = tf.Exit<T=f32>(%e)
+  %sum: f32 = tf.AddV2<T=f32>(%y, %x)
+  %again: f32 = tf.Enter<T=f32>(%sum) {frame_name="f"}
+  %z: f32 = tf.Exit<T=f32>(%again)
+  return %z
+}"""
+    with pytest.raises(ag.KernelError, match=r"Loop 'f' waits for what needs its results: Node 'sum' \(AddV2\)\."):
+        ag.compile(ag.parse_graph(text))
+    assert ag.compile(ag.parse_graph(text.replace('%sum) {frame_name="f"', '%sum) {frame_name="h"')))({"x": 2.0})["z"] == 4
+
+
 def test_functions_return_values_of_branches_that_are_not_taken() -> None:
     program = ag.compile(ag.parse_graph(BRANCH.format(node='%m: f32, %"m:1": i32 = tf.Merge<T=f32>(%c, %"c:1") {N=2}')))
     assert [program({"x": 2.0, "b": taken})["o"] for taken in (True, False)] == [-2, -2]

@@ -135,6 +135,18 @@ def test_a_row_named_twice_changes_twice() -> None:
     assert var == pytest.approx([1 - 0.05 / 0.75**0.5 - 0.2 / 4.75**0.5, -2])
 
 
+def test_rows_change_as_often_as_they_are_named_in_order() -> None:
+    rows, gradients = [1, 0, 1, 1], [0.5, 2.0, -1.0, 3.0]
+    wanted_var, wanted_accum = [1.0, -2.0], [0.5, 0.75]
+    for row, gradient in zip(rows, gradients, strict=True):
+        wanted_accum[row] += gradient * gradient
+        wanted_var[row] -= 0.1 * gradient / wanted_accum[row] ** 0.5
+    var, accum = after("ResourceSparseApplyAdagrad", {}, gradients, rows)
+    assert accum == wanted_accum
+    assert var == pytest.approx(wanted_var)
+    assert after("ResourceSparseApplyAdagrad", {}, [], []) == [[1, -2], [0.5, 0.75]]
+
+
 def test_a_row_that_is_not_there_is_refused() -> None:
     with pytest.raises(ag.KernelError, match="an index lies outside the data, whose size there is 2"):
         after("ResourceSparseApplyAdagrad", {}, [0.5], [2])

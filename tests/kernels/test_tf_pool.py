@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ampgraph.graph.errors import KernelError
-from tests.kernels.tf_layer import run_layer, slope
+from tests.kernels.tf_node import run_tf, slope
 
 # They make arrays of lists, too.
 F32: Any = np.float32
@@ -27,25 +27,25 @@ def row(*numbers: float) -> np.ndarray:
 def test_not_a_number_is_the_lowest_number() -> None:
     x = row(NAN, NAN, -INF, -INF, NAN, 1)
     lowest = np.finfo(np.float32).min
-    assert run_layer("MaxPool", x, **PAIRS).ravel().tolist() == [lowest, lowest, 1]
-    assert run_layer("MaxPool", x.astype(np.float16), **PAIRS).ravel().tolist() == [-65504, -65504, 1]
-    best, index = run_layer("MaxPoolWithArgmax", x, results=2, **PAIRS)
+    assert run_tf("MaxPool", x, **PAIRS).ravel().tolist() == [lowest, lowest, 1]
+    assert run_tf("MaxPool", x.astype(np.float16), **PAIRS).ravel().tolist() == [-65504, -65504, 1]
+    best, index = run_tf("MaxPoolWithArgmax", x, results=2, **PAIRS)
     np.testing.assert_array_equal(best.ravel(), [NAN, -INF, NAN])
     assert index.ravel().tolist() == [0, 2, 4]
 
 
 def test_the_first_of_equal_elements_gets_all_but_in_volumes() -> None:
     x, y, dy = row(1, 1, 0, 2, 2, 2), row(1, 2), row(5, 7)
-    assert run_layer("MaxPoolGrad", x, y, dy, **TRIPLES).ravel().tolist() == [5, 0, 0, 7, 0, 0]
-    assert run_layer("MaxPoolGradGrad", x, y, row(*range(6)), **TRIPLES).ravel().tolist() == [0, 3]
+    assert run_tf("MaxPoolGrad", x, y, dy, **TRIPLES).ravel().tolist() == [5, 0, 0, 7, 0, 0]
+    assert run_tf("MaxPoolGradGrad", x, y, row(*range(6)), **TRIPLES).ravel().tolist() == [0, 3]
     deep = {"ksize": [1, 1, 1, 3, 1], "strides": [1, 1, 1, 3, 1], "padding": "VALID"}
-    found = run_layer("MaxPool3DGrad", x[:, None], y[:, None], dy[:, None], **deep)
+    found = run_tf("MaxPool3DGrad", x[:, None], y[:, None], dy[:, None], **deep)
     assert found.ravel().tolist() == [5, 5, 0, 7, 7, 7]
 
 
 def test_pools_along_the_channels() -> None:
     x = np.arange(8, dtype=np.float32).reshape(1, 1, 2, 4)
-    y = run_layer("MaxPool", x, ksize=[1, 1, 1, 2], strides=[1, 1, 1, 2], padding="VALID")
+    y = run_tf("MaxPool", x, ksize=[1, 1, 1, 2], strides=[1, 1, 1, 2], padding="VALID")
     assert y.tolist() == [[[[1, 3], [5, 7]]]]
 
 
@@ -53,12 +53,12 @@ def test_pools_along_the_channels() -> None:
 def test_places_are_those_in_the_image_or_in_the_batch(in_batch: bool) -> None:
     x = np.arange(16, dtype=np.float32).reshape(2, 2, 2, 2)
     given = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME", "include_batch_in_index": in_batch}
-    best, index = run_layer("MaxPoolWithArgmax", x, results=2, **given)
+    best, index = run_tf("MaxPoolWithArgmax", x, results=2, **given)
     assert best.ravel().tolist() == [6, 7, 14, 15]
     assert index.ravel().tolist() == ([6, 7, 14, 15] if in_batch else [6, 7, 6, 7])
-    dx = run_layer("MaxPoolGradWithArgmax", x, best, index, **given)
+    dx = run_tf("MaxPoolGradWithArgmax", x, best, index, **given)
     assert dx.ravel().tolist() == [0] * 6 + [6, 7] + [0] * 6 + [14, 15]
-    assert run_layer("MaxPoolGradGradWithArgmax", x, 2 * x, index, **given).ravel().tolist() == [12, 14, 28, 30]
+    assert run_tf("MaxPoolGradGradWithArgmax", x, 2 * x, index, **given).ravel().tolist() == [12, 14, 28, 30]
 
 
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
@@ -68,29 +68,29 @@ def test_gradients_are_slopes(padding: str, layout: str) -> None:
     x = np.moveaxis(x, -1, 1) if layout == "NCHW" else x
     sizes = ([1, 1, 3, 2], [1, 1, 2, 1]) if layout == "NCHW" else ([1, 3, 2, 1], [1, 2, 1, 1])
     given = {"ksize": sizes[0], "strides": sizes[1], "padding": padding, "data_format": layout}
-    y = run_layer("MaxPool", x, **given)
+    y = run_tf("MaxPool", x, **given)
     dy = RNG.standard_normal(y.shape)
     np.testing.assert_allclose(
-        run_layer("MaxPoolGrad", x, y, dy, **given), slope(lambda v: run_layer("MaxPool", v, **given), x, dy), atol=1e-7
+        run_tf("MaxPoolGrad", x, y, dy, **given), slope(lambda v: run_tf("MaxPool", v, **given), x, dy), atol=1e-7
     )
-    np.testing.assert_array_equal(run_layer("MaxPoolGradGrad", x, y, x, **given), y)
+    np.testing.assert_array_equal(run_tf("MaxPoolGradGrad", x, y, x, **given), y)
     np.testing.assert_allclose(
-        run_layer("AvgPoolGrad", I32(x.shape), dy, **given),
-        slope(lambda v: run_layer("AvgPool", v, **given), x, dy),
+        run_tf("AvgPoolGrad", I32(x.shape), dy, **given),
+        slope(lambda v: run_tf("AvgPool", v, **given), x, dy),
         atol=1e-7,
     )
 
 
 def test_sizes_may_be_operands() -> None:
     x = RNG.standard_normal((1, 4, 4, 2))
-    y = run_layer("MaxPoolV2", x, I32([1, 2, 2, 1]), I32([1, 2, 2, 1]), padding="VALID")
+    y = run_tf("MaxPoolV2", x, I32([1, 2, 2, 1]), I32([1, 2, 2, 1]), padding="VALID")
     np.testing.assert_array_equal(y, x.reshape(1, 2, 2, 2, 2, 2).max((2, 4)))
 
 
 def test_what_does_not_fit_is_an_error() -> None:
     with pytest.raises(KernelError, match="positive integer for each axis"):
-        run_layer("MaxPool", row(1, 2), ksize=[1, 1, 2], strides=[1, 1, 1, 1], padding="VALID")
+        run_tf("MaxPool", row(1, 2), ksize=[1, 1, 2], strides=[1, 1, 1, 1], padding="VALID")
     with pytest.raises(KernelError, match="should have the shape"):
-        run_layer("AvgPoolGrad", I32([1, 1, 4, 1]), row(1, 2, 3), **PAIRS)
+        run_tf("AvgPoolGrad", I32([1, 1, 4, 1]), row(1, 2, 3), **PAIRS)
     with pytest.raises(KernelError, match="argmax lies outside"):
-        run_layer("MaxPoolGradWithArgmax", row(1, 2), row(1), I64([[[[2]]]]), **PAIRS)
+        run_tf("MaxPoolGradWithArgmax", row(1, 2), row(1), I64([[[[2]]]]), **PAIRS)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import ampgraph as ag
+from ampgraph.graph.types import Shape
 from tests.kernels.tf_node import run_tf
 
 # They make arrays of lists, too.
@@ -154,3 +155,57 @@ def test_indices_outside_are_cold() -> None:
     assert found[:, 0, 0].tolist() == [2, -1, -1]
     assert found[:, 0, 1].tolist() == found[:, 1, 0].tolist() == [-1, -1, -1]
     assert found[:, 1, 1].tolist() == [-1, 2, -1]
+
+
+def test_joined_and_turned_around() -> None:
+    x, y = X[0], X[1]
+    np.testing.assert_array_equal(run_tf("Concat", INT(1), x, y, N=2), np.hstack([x, y]))
+    np.testing.assert_array_equal(run_tf("ParallelConcat", x[:1], y[:1], N=2, shape=Shape((2, 5))), np.vstack([x[:1], y[:1]]))
+    np.testing.assert_array_equal(run_tf("Reverse", x, np.array([True, False])), x[::-1])
+    np.testing.assert_array_equal(run_tf("Gather", X, INT([2, 0])), X[[2, 0]])
+    z = x + 1j * y
+    np.testing.assert_array_equal(run_tf("ConjugateTranspose", z, INT([1, 0])), z.conj().T)
+    np.testing.assert_array_equal(run_tf("ConjugateTranspose", x, INT([1, 0])), x.T)
+    assert run_tf("Rank", X) == 3
+    assert run_tf("Empty", INT([2, 3]), types={"dtype": "float16"}).tolist() == [[0] * 3] * 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_rows_updated_in_copies(dtype: str) -> None:
+    x = F32([[1, 2], [3, 4]]).astype(ag.find_dtype(dtype).numpy)
+    for op, wanted in (("InplaceUpdate", [[3, 4], [3, 4]]), ("InplaceAdd", [[5, 8], [3, 4]]), ("InplaceSub", [[-3, -4], [3, 4]])):
+        found = run_tf(op, x, INT([0, 0]), x)
+        assert (found.dtype, found.astype(np.float32).tolist()) == (x.dtype, wanted)
+    assert x.astype(np.float32).tolist() == [[1, 2], [3, 4]]
+
+
+def test_gradients_of_tiles_and_places_of_the_largest() -> None:
+    tiled = run_tf("Tile", X[0], INT([2, 3]))
+    np.testing.assert_array_equal(run_tf("TileGrad", tiled, INT([2, 3])), 6 * X[0])
+    values, places = run_tf("TopK", F32([[1, 3, 2]]), k=2, results=2)
+    assert (values.tolist(), places.tolist()) == ([[3, 2]], [[1, 2]])
+
+
+@pytest.mark.parametrize(
+    ("op", "operands", "given", "message"),
+    [
+        ("Unpack", [X], {"axis": 1, "num": 2, "results": 2}, r"axis 1 of shape \[4, 3, 5\] has not as many slices\. Received: 2"),
+        (
+            "Split",
+            [INT(0), X],
+            {"num_split": 3, "results": 3},
+            r"axis 0 of shape \[4, 3, 5\] has no such equal parts\. Received: 3",
+        ),
+        ("SplitV", [X, INT([1, 2]), INT(0)], {"num_split": 2, "results": 2}, r"cannot be so divided\. Received: \[1, 2\]"),
+        ("ReverseV2", [X, INT([0, -3])], {}, r"axes are different\. Received: \[0, -3\]"),
+        ("OneHot", [INT([0]), INT(-1), F32(1), F32(0)], {}, r"depth cannot be negative\. Received: -1"),
+        ("Tile", [X, INT([2])], {}, r"a number for each of 3 axes\. Received: \[2\]"),
+        ("Range", [INT(0), INT(9), INT(-1)], {}, r"from its start to its limit\. Received: 0, 9, -1"),
+        ("LinSpace", [F32(0), F32(1), INT(0)], {}, r"at least one number\. Received: 0"),
+        ("InvertPermutation", [INT([0, 0])], {}, r"each number once\. Received: \[0 0\]"),
+        ("TopKV2", [X, INT(6)], {"results": 2}, r"has not so many\. Received: k=6"),
+    ],
+)
+def test_what_does_not_fit_is_named(op: str, operands: list[Any], given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ag.KernelError, match=message):
+        run_tf(op, *operands, **given)

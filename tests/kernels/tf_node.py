@@ -1,6 +1,6 @@
-"""Run a single TensorFlow op on arrays."""
+"""Run a single TensorFlow op on arrays, and differentiate by differences."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ def tf_program(op: str, *operands: Any, results: int = 1, types: Mapping[str, st
         operands: Arrays that have the dtypes of its operands.
         results: Number of results.
         types: Type variables that neither operands nor defaults give.
-        attributes: Attributes, strings as bytes.
+        attributes: Attributes; a string may be ``str``.
     """
     graph, schema = Graph("one"), find(op)
     assert schema is not None
@@ -31,7 +31,8 @@ def tf_program(op: str, *operands: Any, results: int = 1, types: Mapping[str, st
             known[formal.var] = dtype
     known |= {name: find_dtype(dtype) for name, dtype in (types or {}).items()}
     values = [graph.add_input(f"x{i}", dtype, Shape(None)) for i, dtype in enumerate(dtypes)]
-    node = graph.add(op, values, domain="tf", attributes=attributes, types=known, outputs=results)
+    given = {name: value.encode() if isinstance(value, str) else value for name, value in attributes.items()}
+    node = graph.add(op, values, domain="tf", attributes=given, types=known, outputs=results)
     graph.outputs = list(node.outputs)
     graph.output_names = [f"y{i}" for i in range(results)]
     return compile(graph)
@@ -43,3 +44,16 @@ def run_tf(op: str, *operands: Any, results: int = 1, types: Mapping[str, str] |
     program = tf_program(op, *arrays, results=results, types=types, **attributes)
     found = list(program({f"x{i}": x for i, x in enumerate(arrays)}).values())
     return found[0] if results == 1 else found
+
+
+def slope(function: Callable[[Any], Any], x: Any, dy: Any, step: float = 1e-6) -> Any:
+    """Return the gradient of ``sum(function(x) * dy)`` by ``x``, by differences."""
+    result = np.zeros(x.size)
+    for i in range(x.size):
+        ends = []
+        for sign in (1, -1):
+            moved = x.astype(np.float64).ravel()
+            moved[i] += sign * step
+            ends.append(float((function(moved.reshape(x.shape)) * dy).sum()))
+        result[i] = (ends[0] - ends[1]) / (2 * step)
+    return result.reshape(x.shape)

@@ -239,7 +239,7 @@ CASES = {
             "shape": np.array([1, 8, 32, 2]),
             "back": np.array([8, 64]),
         },
-        feeds={"picture": np.tile(np.float32([0, 1]), (1, 1, 64, 1024))},
+        feeds={"picture": np.tile(np.array([0, 1], np.float32), (1, 1, 64, 1024))},
     ),
     "cast": Case(
         "integer",

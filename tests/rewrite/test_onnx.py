@@ -131,6 +131,21 @@ def test_embedding_tables_are_stored_once_and_low() -> None:
     )
 
 
+@pytest.mark.parametrize(("also", "table"), [("", "f16"), ("q = ReduceMax(t)", "f32")])
+def test_an_embedding_table_that_a_body_alone_reads_is_low(also: str, table: str) -> None:
+    text = f"""g (int64[8] i, int64 n) => (float[8,64] y, float[1,1] q) {{
+      c = Constant <value = bool {{1}}> ()
+      o = Loop(n, c) <body = b (int64 k, bool go) => (bool on, float[8,64] out) {{
+        on = Identity(go)  e = Gather(t, i)  x = Exp(e)  out = Mul(x, e)
+      }}>
+      h = ReduceSum <keepdims = 0> (o, axes)
+      y = MatMul(h, w)
+      {also or "q = ReduceMax(y)"}
+    }}"""
+    after = dtypes(rewrite(model(text, weights={**W, "t": (1000, 64), "axes": np.array([0])}))[1])
+    assert (after["t"], after["w"]) == (table, "f16")
+
+
 # ---- inputs and outputs ---------------------------------------------------------------------------------------------
 
 

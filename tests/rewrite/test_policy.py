@@ -125,6 +125,15 @@ def test_bad_text(text: str, message: str) -> None:
         ("target = 8.0", "Field 'target' of a policy is a Target or its text form"),
         ('ops = "Softmax=deny"', "Field 'ops' of a policy is a list of strings"),
         ("preserve = [1]", "Field 'preserve' of a policy is a list of strings"),
+        (
+            'ranges = [["a", 2.0, 1.0]]',
+            "Field 'ranges' of a policy is a list of (name, smallest, largest), two finite magnitudes",
+        ),
+        (
+            'ranges = [["a", 0.0, nan]]',
+            "Field 'ranges' of a policy is a list of (name, smallest, largest), two finite magnitudes",
+        ),
+        (f'ranges = [["a", 0, {10**400}]]', "Field 'ranges' of a policy is a list of (name, smallest, largest), two finite"),
         ("preserve = 1", "Field 'preserve' of a policy is a list of strings"),
         ("keep_io = 1", 'keep_io="name",keep_io="other"). Received: 1'),
         ('keep_io = "y"', "Received: 'y'"),

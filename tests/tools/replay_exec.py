@@ -34,6 +34,8 @@ def main() -> int:
         cases = [case for case in cases if any(text in case["id"] or text in case["kind"] for text in options.only)]
     elif options.rewrite:
         cases = [case for case in cases if case["kind"].startswith(REWRITTEN)]
+    if not cases:
+        parser.error(f"no case is chosen. Received: --only {' '.join(options.only)}")
     failures = {case["id"]: why for case in cases if (why := failure(options.folder, case, options.rewrite))}
     for name, why in failures.items():
         print(f"FAIL {name}: {why}")

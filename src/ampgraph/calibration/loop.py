@@ -4,6 +4,7 @@ import dataclasses
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,6 +70,7 @@ class CalibrationResult:
         before: The same without calibration.
         rtol: The bound of errors of floats; all else has to be equal.
         missed: Names of the outputs that are not within the bound.
+        unchecked: Names of the outputs that have no element to compare: they are empty, or float32 itself is not finite there.
         is_met: Whether there are none, and as many FLOPs are low as was asked for or as would be without calibration.
         kept: The nodes that stay float32 because of what was measured.
         low_share: Share of the FLOPs of float32 matrix products and convolutions that became low; 1 if there are none.
@@ -83,6 +85,7 @@ class CalibrationResult:
     before: dict[str, float]
     rtol: float
     missed: tuple[str, ...]
+    unchecked: tuple[str, ...]
     is_met: bool
     kept: tuple[Kept, ...]
     low_share: float
@@ -113,11 +116,13 @@ class CalibrationResult:
     def _lines(self, most: int) -> Iterator[str]:
         before = max(self.before.values(), default=0.0)
         yield (
-            f"checked   {plural(len(self.errors), 'output')} on the data: {'NOT within' if self.missed else 'within'} the bound "
+            f"checked   {plural(len(self.errors) - len(self.unchecked), 'output')} on the data: {'NOT within' if self.missed else 'within'} the bound "
             f"{self.rtol:g}; the largest error is {self.worst:.2g}, without calibration {before:.2g}"
         )
         for name in self.missed[:most]:
             yield f"          output {name!r} is off by {self.errors[name]:.2g}"
+        for name in self.unchecked[:most]:
+            yield f"          output {name!r} has no finite element in float32 that could be compared"
         yield f"low       {self.low_share:.1%} of the FLOPs of matrix products and convolutions"
         cut = {"time": ", cut short by the time limit", "interrupted": ", interrupted"}.get(self.stopped, "")
         yield f"searched  {plural(self.trials, 'trial')} in {self.seconds:.1f} s{cut}"
@@ -138,6 +143,7 @@ class CalibrationResult:
             "is_met": self.is_met,
             "rtol": self.rtol,
             "missed": list(self.missed),
+            "unchecked": list(self.unchecked),
             "errors": _plain(self.errors),
             "errors_before": _plain(self.before),
             "low_share": self.low_share,
@@ -178,15 +184,22 @@ def calibrate(
         progress: Called after each trial.
 
     Raises:
-        KernelError: If the graph cannot be run on the data, or an argument makes no sense.
+        KernelError: If the graph cannot be run on the data, float32 runs of it differ by more than the bound, no output has an
+            element to compare, or an argument makes no sense.
         VerifyError: If the graph breaks an invariant.
         PassError: If it cannot be rewritten.
     """
     for name, number, most in (("rtol", rtol, np.inf), ("time_limit", time_limit, np.inf), ("low_share", low_share, 1)):
-        if not isinstance(number, int | float) or not 0 <= number <= most or (name == "rtol" and not number):
+        if not isinstance(number, Real) or isinstance(number, bool) or not 0 <= number <= most or (name == "rtol" and not number):
             raise KernelError(f"Argument {name} of calibrate makes no sense. Received: {number!r}")
+    if not isinstance(graph, Graph):
+        raise KernelError(f"calibrate takes a Graph; load a file with ampgraph.load. Received: {type(graph).__name__}")
+    if policy is not None and not isinstance(policy, Policy):
+        raise KernelError(f"Argument policy of calibrate is a Policy, such as Policy(preset=…). Received: {policy!r:.200}")
+    if not isinstance(feeds, Iterable):
+        raise KernelError(f"A graph is calibrated on arrays by the names of its inputs. Received: {type(feeds).__name__}")
     start = time.monotonic()
-    runs = [feeds] if isinstance(feeds, Mapping) else list(feeds)
+    runs: list[Any] = [feeds] if isinstance(feeds, Mapping) else list(feeds)
     if not runs:
         raise KernelError("A graph is calibrated on data: feeds for one run or more. Received: none")
     verify(graph)
@@ -216,6 +229,8 @@ class _Calibration:
         self.best: Trial | None = None
         self.lowest = np.inf
         self.stopped = ""
+        #: What a group of units does to an output where nothing else is low.
+        self.alone: dict[frozenset[str], tuple[str, float]] = {}
 
     def run(self) -> CalibrationResult:
         """Calibrate."""
@@ -225,7 +240,7 @@ class _Calibration:
         self._take(base)
         search = self._search(base)
         best = self.best or base
-        rows = tuple((name, self._why(search, best, name)) for name, _ in best.policy.kept[len(self.policy.kept) :])
+        rows = tuple((name, self._why(search, name)) for name, _ in best.policy.kept[len(self.policy.kept) :])
         policy = dataclasses.replace(best.policy, kept=(*self.policy.kept, *rows))
         result = convert(self.trials.graph, policy)
         verify(result.graph)
@@ -239,6 +254,7 @@ class _Calibration:
             before=dict(before.errors),
             rtol=self.trials.rtol,
             missed=best.missed,
+            unchecked=self.trials.unchecked,
             is_met=not best.missed and low >= min(self.low_share * total, most),
             kept=tuple(Kept(body.label(node), node.op_type, hazard.code, hazard.why) for body, node, hazard in found),
             low_share=low / total if total else 1.0,
@@ -292,6 +308,7 @@ class _Calibration:
 
         def look(names: Collection[str]) -> Errors:
             trial = self.trials.run(base.policy, frozenset(names))
+            self.alone[frozenset(names)] = trial.worst_output
             self._report()
             return trial.scores
 
@@ -303,6 +320,7 @@ class _Calibration:
 
         search = Search(units, max(room, 0.0), look, attempt)
         try:
+            self.trials.check_repeats()
             search.run()
         except OutOfTime:
             self.stopped = "time"
@@ -325,15 +343,15 @@ class _Calibration:
             is_met = best is not None and not best.missed
             self.progress(Progress(time.monotonic() - self.start, self.trials.count, error, kept, is_met))
 
-    def _why(self, search: Search | None, best: Trial, name: str) -> str:
+    def _why(self, search: Search | None, name: str) -> str:
         """Return why a node is kept: what its group alone does to an output."""
         low = self.policy.low
         for group in search.groups if search is not None else ():
             if any(unit.name == name for unit in group.units):
-                i = int(group.errors.argmax())
-                output = list(best.errors)[i]
+                output, error = self.alone[frozenset(unit.name for unit in group.units)]
+                if not error:
+                    break
                 others = f" and {plural(len(group.units) - 1, 'node')} next to it" if len(group.units) > 1 else ""
-                error = group.errors[i] * self.trials.aim
                 return f"output {output!r} would be off by {error:.2g} if only this{others} were {low}"
         return f"with it in {low} errors were larger"
 

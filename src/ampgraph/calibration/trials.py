@@ -9,8 +9,10 @@ import numpy as np
 
 from ampgraph.calibration.search import SLACK, Errors
 from ampgraph.graph.dtypes import float32
+from ampgraph.graph.errors import KernelError
 from ampgraph.graph.graph import Graph, Value
 from ampgraph.graph.schemas.ampgraph import is_op
+from ampgraph.graph.wording import plural
 from ampgraph.kernels.compare import converted_feeds
 from ampgraph.kernels.flops import FlopCounter
 from ampgraph.kernels.measure import wide_array
@@ -57,6 +59,11 @@ class Trial:
         return float(self.scores.max(initial=0.0))
 
     @property
+    def worst_output(self) -> tuple[str, float]:
+        """The output with the largest score, and its error."""
+        return list(self.errors.items())[int(self.scores.argmax())]
+
+    @property
     def level(self) -> int:
         """0 if all outputs are as good as they should be, 1 if they are within the bound, else 2."""
         return 0 if self.worst <= 1 else 2 if self.missed else 1
@@ -91,9 +98,10 @@ class Trials:
         order: Names of the nodes that ran, in that order; :func:`~ampgraph.rewrite.only.first_result` says how they are called.
         flops: FLOPs of matrix products and convolutions of float32 by the same names.
         count: How many rewrites were run.
+        unchecked: Names of the outputs that have no element to compare.
 
     Raises:
-        KernelError: If the graph cannot be run.
+        KernelError: If the graph cannot be run, or no output has an element to compare.
     """
 
     def __init__(self, graph: Graph, feeds: Sequence[Mapping[str, Any]], rtol: float, deadline: float) -> None:
@@ -121,6 +129,30 @@ class Trials:
                     name = first_result(node)
                     self.flops[name] = self.flops.get(name, 0) + count
         self.order = tuple(order)
+        names = program.output_names
+        self.unchecked = tuple(name for name in names if not any(_is_comparable(run[name]) for run in self._expected))
+        if len(self.unchecked) == len(names):
+            raise KernelError(
+                "On this data there is nothing to compare: no output has an element that is finite in float32. "
+                f"Received: {plural(len(feeds), 'run')}, outputs {', '.join(map(repr, names)) or '(none)'}"
+            )
+
+    def check_repeats(self) -> None:
+        """Run the graph again, as it was.
+
+        Raises:
+            KernelError: If an output is not within the bound of what it was the first time.
+        """
+        program = compile(self.graph, fuse=False)
+        for feed, expected in zip(self.feeds, self._expected, strict=True):
+            found = program(feed)
+            for name, right in expected.items():
+                error, exact = output_error(right, found[name])
+                if error > (0 if exact else self.rtol):
+                    raise KernelError(
+                        f"Output {name!r} differs by {error:.2g} from one float32 run to the next, so no rewrite can be judged by it: "
+                        "give the nodes that draw random numbers a seed."
+                    )
 
     def run(self, policy: Policy, only: Collection[str] | None = None, *, late: bool = False) -> Trial:
         """Rewrite the graph and run the result on all feeds.
@@ -171,6 +203,15 @@ class Trials:
         """Return how many of the FLOPs a rewrite makes low."""
         low = self.low_nodes(report)
         return sum(count for name, count in self.flops.items() if name in low)
+
+
+def _is_comparable(array: Any) -> bool:
+    """Whether :func:`output_error` has anything to look at."""
+    if array.__class__ is list:
+        return any(map(_is_comparable, array))
+    if not hasattr(array, "dtype"):
+        return True
+    return bool(array.size if array.dtype.kind in "OSUbiu" else np.isfinite(wide_array(array)).any())
 
 
 def output_error(expected: Any, found: Any) -> tuple[float, bool]:

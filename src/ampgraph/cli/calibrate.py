@@ -43,12 +43,26 @@ class Calibration:
             name = next(iter(self.numbers), "save_policy").replace("_", "-")
             raise click.UsageError(f"--{name} is for a calibration, which needs data: --calibrate FILE.")
 
+    def check_outputs(self, **outputs: str | None) -> None:
+        """Refuse to replace the data by something that is written.
+
+        Args:
+            outputs: Files by the options that ask for them.
+
+        Raises:
+            click.UsageError: If one is a file with data.
+        """
+        data = {os.path.realpath(path) for path in self._files()} if any(outputs.values()) else ()
+        for option, path in outputs.items():
+            if path is not None and os.path.realpath(path) in data:
+                raise click.UsageError(f"Data is read from {path!r}. Received: --{option.replace('_', '-')} {path}")
+
     def feeds(self, graph: "Graph") -> list[dict[str, Any]]:
         """Return the feeds of each run.
 
         Raises:
             ArgumentError: If a file fits no input, or an input has no array.
-            Failure: If a file cannot be read, or a folder holds none.
+            Failure: If a file cannot be read, a folder holds none, or an array has another dtype or shape than its input.
         """
         return [_feeds(path, graph) for path in self._files()]
 
@@ -61,6 +75,16 @@ class Calibration:
             if not names:
                 raise Failure(f"{path} holds no file that ends in .npz or .npy.")
             yield from (os.path.join(path, name) for name in names)
+
+    def advice(self, found: "CalibrationResult") -> str:
+        """Return what to try where outputs are not within the bound; begins with a space unless empty."""
+        from ampgraph.calibration.loop import LOW_SHARE
+
+        if not found.missed or found.stopped == "interrupted":
+            return ""
+        if found.stopped == "time":
+            return " A longer --time-limit lets it search on."
+        return " A lower --low-share lets more stay float32." if self.numbers.get("low_share", LOW_SHARE) > 0 else ""
 
     def run(self, graph: "Graph", policy: "Policy") -> "CalibrationResult":
         """Calibrate a graph on the data."""
@@ -106,7 +130,8 @@ def calibrate_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _feeds(path: str, graph: "Graph") -> dict[str, Any]:
     """Return the feeds for one run from one file."""
-    from ampgraph.graph.errors import did_you_mean
+    from ampgraph.graph.errors import KernelError, did_you_mean
+    from ampgraph.kernels.feeds import check_feed
     from ampgraph.kernels.pruning import has_default, inputs_of
 
     inputs = inputs_of(graph)
@@ -122,6 +147,12 @@ def _feeds(path: str, graph: "Graph") -> dict[str, Any]:
     missing = [name for name in wanted if name not in found]
     if missing:
         raise ArgumentError(f"{path} has no array for input {', '.join(missing)}. Received: {', '.join(found) or 'no arrays'}")
+    try:
+        for value in inputs:
+            if value.name in found:
+                check_feed(found[value.name], value)
+    except KernelError as error:
+        raise Failure(f"{path} does not fit: {error}") from error
     return found
 
 

@@ -27,8 +27,12 @@ def compare(
 ) -> None:
     """Run the graphs in files A and B on the same inputs and print where their values differ.
 
-    A is the one that is right. Errors are shares of the norm of A's value; lines are in the order in which B computes. Exits with
-    0 if no value is bad, 1 if one is, 2 if a graph cannot be run.
+    A is the one that is right; lines are in the order in which B computes. Exits with 0 if no value is bad, 1 if one is, 2 if a
+    graph cannot be run.
+
+    Columns: error is the norm of the differences as share of the norm of A's value, max and mean are the largest and the mean
+    difference. The others are shares of elements: overflow, finite in A only; unlike, infinite or NaN in A and something else
+    in B; underflow, zero in B only; non-finite, infinite or NaN in B.
     """
     right, other = load_two(a, b, from_)
     from ampgraph.kernels.compare import compare as compare_graphs

@@ -103,18 +103,24 @@ def read_arrays(path: str, name: str, names: list[str]) -> dict[str, Any]:
         ArgumentError: If it is not clear for which input it is.
         Failure: If it cannot be read.
     """
+    from tokenize import TokenError
+
     import numpy as np
 
     try:
-        data = np.load(path, allow_pickle=False)
-        if not isinstance(data, np.ndarray):
-            with data:
-                if name:
-                    raise ArgumentError(f"{path} holds arrays by name, so it is given without one. Received: {name}={path}")
-                return {key: data[key] for key in data.files}
+        with open(path, "rb") as file:
+            if file.read(6)[:2] not in (b"\x93N", b"PK"):
+                raise Failure(f"{path} is no .npy or .npz file.")
+            file.seek(0)
+            data = np.load(file, allow_pickle=False)
+            if not isinstance(data, np.ndarray):
+                with data:
+                    if name:
+                        raise ArgumentError(f"{path} holds arrays by name, so it is given without one. Received: {name}={path}")
+                    return {key: data[key] for key in data.files}
     except OSError as error:
         raise Failure(f"{path} cannot be read: {error.strerror or error}.") from error
-    except (ValueError, EOFError, BadZipFile, zlib.error) as error:
+    except (ValueError, EOFError, BadZipFile, zlib.error, TokenError, SyntaxError, NotImplementedError, RuntimeError) as error:
         raise Failure(f"{path} is no .npy or .npz file of plain numbers: {error}") from error
     except MemoryError as error:
         raise Failure(f"{path} does not fit into memory: {error}.") from error

@@ -1,5 +1,6 @@
 """``ampgraph rewrite``: a float32 graph goes in, a mixed-precision graph comes out."""
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -90,6 +91,13 @@ def rewrite(
     is_folder = is_model_folder(source.path, source.format)
     check_report(report, None if is_folder else out, source)
     check_report(calibration.save_policy, None if is_folder else out, source, "policy", "--save-policy")
+    calibration.check_outputs(out=out, report=report, save_policy=calibration.save_policy)
+    if (
+        calibration.save_policy not in (None, "-")
+        and report is not None
+        and os.path.realpath(report) == os.path.realpath(calibration.save_policy)
+    ):
+        raise click.UsageError(f"The policy and the report need a file each. Received: --save-policy and --report {report}")
     policy = settings.policy()
     data: Any
     if is_folder:
@@ -139,7 +147,8 @@ def rewrite(
         written = "" if out in (None, "-") else f"\nwritten   {out}"
         click.echo("\n\n".join(texts) + written, err="-" in (out, calibration.save_policy))
     if calibrated and not calibrated.is_met:
-        raise Failure(f"{calibrated.verdict} {'Nothing' if out is None else 'The best that was found'} was written.")
+        advice = calibration.advice(calibrated)
+        raise Failure(f"{calibrated.verdict}{advice} {'Nothing' if out is None else 'The best that was found'} was written.")
 
 
 def _calibrate(graphs: "list[Graph]", policy: "Policy", calibration: Calibration) -> "CalibrationResult":

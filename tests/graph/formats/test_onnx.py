@@ -192,6 +192,20 @@ def test_deep_calls_are_refused() -> None:
     assert read_model(model("\n".join(many))).outputs[0].dtype is f32
 
 
+def test_what_is_nested_deeper_than_the_stack_is_refused() -> None:
+    head = '<ir_version: 8, opset_import: ["": 17, "l": 1]> g (float[1] x, bool c) => (float[1] y) { y = l.f0(x, c) }'
+    last = '<opset_import: ["": 17], domain: "l"> f90 (a, c) => (b) { b = Neg(a) }'
+    functions = []
+    for i in range(90):
+        body = f"r = l.f{i + 1}(a, c)"
+        for _ in range(4):
+            branches = f"then_branch = t () => (float r) {{ {body} }}, else_branch = e () => (float q) {{ q = Neg(a) }}"
+            body = f"r = If (c) <{branches}>"
+        functions.append(f'<opset_import: ["": 17, "l": 1], domain: "l"> f{i} (a, c) => (r) {{ {body} }}')
+    with pytest.raises(FormatError, match="of graph 'g' are nested deeper than Python's stack: inline some of them"):
+        read_model(model("\n".join([head, *functions, last])))
+
+
 def test_attributes_of_functions_are_placeholders() -> None:
     text = """<ir_version: 8, opset_import: ["": 17, "l": 1]> g (float[2] x) => (float[2] y) { y = l.f<a = 0.5>(x) }
     <opset_import: ["": 17], domain: "l"> f <a> (x) => (y) { y = LeakyRelu<alpha: float = @a>(x) }"""

@@ -1,0 +1,99 @@
+"""Saving and going on: variables and an optimizer's state in one ``.npz`` file, written whole or not at all."""
+
+import io
+from collections.abc import Iterable
+from os import PathLike
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..graph.errors import TrainingError
+from ..graph.formats.files import write_bytes
+from .optimizers import Variable
+
+
+class Stateful(Protocol):
+    """An optimizer, wrapped or not."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return its state."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any], /) -> None:
+        """Go on from a state."""
+        ...
+
+
+def save_checkpoint(path: str | PathLike[str], variables: Iterable[Variable], optimizer: Stateful) -> None:
+    """Write variables and an optimizer's state, its loss scale included, to a file.
+
+    The file takes its name when it is complete; until then an older one stays as it was.
+
+    Args:
+        path: Where to; nothing is appended to it.
+        variables: What to save, with names that differ.
+        optimizer: The optimizer.
+
+    Raises:
+        TrainingError: If two variables have one name.
+        OSError: If the file cannot be written.
+    """
+    import numpy as np
+
+    arrays = {f"optimizer/{key}": array for key, array in optimizer.state_dict().items()}
+    for variable in variables:
+        key = f"variables/{variable.name}"
+        if key in arrays:
+            raise TrainingError(f"Variables are saved by their names. Received: {variable.name!r} twice")
+        arrays[key] = np.asarray(variable.value)
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **arrays)
+    write_bytes(Path(path), buffer.getvalue())
+
+
+def load_checkpoint(path: str | PathLike[str], variables: Iterable[Variable], optimizer: Stateful) -> None:
+    """Let variables and an optimizer go on from a file that :func:`save_checkpoint` wrote: bit by bit what they would have done.
+
+    Args:
+        path: The file.
+        variables: The variables that were saved.
+        optimizer: An optimizer made as the one that was saved.
+
+    Raises:
+        TrainingError: If the file is no checkpoint, or one of other variables or another optimizer; nothing has changed then.
+        OSError: If the file cannot be read.
+    """
+    arrays = _read(path)
+    values, state = (
+        {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
+        for prefix in ("variables/", "optimizer/")
+    )
+    targets = {variable.name: variable for variable in variables}
+    if targets.keys() != values.keys():
+        raise TrainingError(
+            f"Checkpoint {str(path)!r} holds the variables {sorted(values)}. Received: {sorted(targets)}, to be filled from it"
+        )
+    for name, variable in targets.items():
+        found, wanted = values[name], variable.value
+        if found.shape != wanted.shape or found.dtype != wanted.dtype:
+            raise TrainingError(
+                f"Variable {name!r} is {wanted.dtype}{list(wanted.shape)}, but {found.dtype}{list(found.shape)} in {str(path)!r}."
+            )
+    optimizer.load_state_dict(state)
+    for name, variable in targets.items():
+        variable.assign(values[name])
+
+
+def _read(path: str | PathLike[str]) -> dict[str, Any]:
+    """Return the arrays of a file; objects, which could run code, are refused."""
+    import zipfile
+
+    import numpy as np
+
+    try:
+        found = np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False)
+        arrays = {} if isinstance(found, np.ndarray) else dict(found)
+    except (ValueError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
+        raise TrainingError(f"{str(path)!r} is no checkpoint: {error}") from None
+    if not arrays:
+        raise TrainingError(f"{str(path)!r} is no checkpoint: it does not hold arrays by name")
+    return arrays

@@ -1,0 +1,240 @@
+"""The optimizer that scales the loss: a state machine around another optimizer."""
+
+import dataclasses
+import math
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from ..graph.errors import TrainingError
+from ..rewrite import Policy
+from .loss_scale import DynamicLossScale, LossScale, find_loss_scale
+from .optimizers import GradsAndVars, Optimizer, StepResult, Variable, named, with_gradients
+
+
+class LossScaleOptimizer:
+    """Applies gradients of a scaled loss with another optimizer, and drops those that are not finite.
+
+    A dropped step leaves variables, slots and ``global_step`` as they are and lowers the loss scale.
+
+    Args:
+        inner: The optimizer that makes the steps.
+        loss_scale: ``"dynamic"``, a number of at least 1, or a loss scale.
+        accumulation_steps: From how many calls of :meth:`apply_gradients` gradients are averaged to make one step. The loss scale
+            moves with steps, and one gradient that is not finite drops all of them.
+        max_skips: How many steps in a row may be dropped without the scale going down, because it is fixed or at its floor.
+        on_stall: What to do when so many were: ``"warn"`` once, or ``"raise"``.
+        policy: How the graphs are rewritten that this optimizer differentiates; None if they are not.
+
+    Attributes:
+        inner, accumulation_steps, policy: As given.
+        loss_scale: The loss scale, whose number is ``loss_scale.scale``.
+
+    Raises:
+        TrainingError: If ``inner`` is no optimizer or wrapped already, or the loss scale makes no sense.
+
+    Example:
+        >>> from ampgraph.train import SGD
+        >>> optimizer = LossScaleOptimizer(SGD(0.1), loss_scale=1024)
+        >>> optimizer.get_scaled_loss(0.5)
+        np.float32(512.0)
+    """
+
+    def __init__(
+        self,
+        inner: Optimizer,
+        loss_scale: Any = "dynamic",
+        *,
+        accumulation_steps: int = 1,
+        max_skips: int = 100,
+        on_stall: Literal["warn", "raise"] = "warn",
+        policy: Policy | None = None,
+    ) -> None:
+        if isinstance(inner, LossScaleOptimizer):
+            raise TrainingError(f"The optimizer scales its loss already; a loss is scaled once. Received: {inner!r}")
+        if not isinstance(inner, Optimizer):
+            raise TrainingError(
+                f"An optimizer of ampgraph.train is needed, such as SGD(0.1). Received: {inner!r} of type {type(inner).__name__}"
+            )
+        for name, count in (("accumulation_steps", accumulation_steps), ("max_skips", max_skips)):
+            if type(count) is not int or count < 1:
+                raise TrainingError(f"{name} is a positive integer. Received: {count!r}")
+        if on_stall not in ("warn", "raise"):
+            raise TrainingError(f"on_stall is 'warn' or 'raise'. Received: {on_stall!r}")
+        self.inner = inner
+        self.loss_scale: LossScale = find_loss_scale(loss_scale)
+        self.accumulation_steps = accumulation_steps
+        self.policy = policy
+        self._max_skips = max_skips
+        self._on_stall = on_stall
+        self._accumulated: dict[str, Any] = {}
+        self._calls = 0
+        self._stalled = 0
+        self._loss_was_finite = True
+
+    def __repr__(self) -> str:
+        return f"LossScaleOptimizer({self.inner!r}, {self.loss_scale!r})"
+
+    @property
+    def global_step(self) -> int:
+        """Number of steps applied."""
+        return self.inner.global_step
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate of the next step."""
+        return self.inner.learning_rate
+
+    def get_scaled_loss(self, loss: Any) -> Any:
+        """Return a loss times the loss scale, in float32 or, if the loss has it, float64."""
+        import numpy as np
+
+        wide = np.asarray(loss)
+        wide = wide.astype(wide.dtype if wide.dtype == np.float64 and isinstance(loss, np.ndarray | np.generic) else np.float32)
+        with np.errstate(over="ignore"):
+            return wide * wide.dtype.type(self.loss_scale.scale)
+
+    def get_unscaled_gradients(self, gradients: Iterable[Any]) -> list[Any]:
+        """Return gradients of the scaled loss, divided by the loss scale, in float32 or wider; None where there is none."""
+        import numpy as np
+
+        found = []
+        with np.errstate(over="ignore"):
+            for gradient in gradients:
+                if gradient is not None:
+                    gradient = _wide(gradient)
+                    gradient = gradient / gradient.dtype.type(self.loss_scale.scale)
+                found.append(gradient)
+        return found
+
+    def apply_gradients(self, grads_and_vars: GradsAndVars, loss: Any = None) -> StepResult:
+        """Apply gradients that are no longer scaled, or drop them, and move the loss scale.
+
+        Args:
+            grads_and_vars: Pairs of what :meth:`get_unscaled_gradients` returned and the variables; those without a gradient (None)
+                stay as they are.
+            loss: The loss, not scaled, for the result. Where it is not finite a warning says so: no loss scale can help.
+
+        Raises:
+            TrainingError: If there is no gradient at all, one does not have its variable's shape, two variables have one name, or
+                training does not get on and ``on_stall`` is ``"raise"``.
+        """
+        pairs = named(grads_and_vars)
+        self._look_at(loss)
+        if self.accumulation_steps > 1:
+            self._accumulate(pairs)
+            if self._calls < self.accumulation_steps:
+                return StepResult(loss, False, self.loss_scale.scale, self.global_step, None)
+            pairs = self._take_accumulated(pairs)
+        present = with_gradients(pairs)
+        before = self.loss_scale.scale
+        done = self.inner.apply(present, skip_nonfinite=not self.loss_scale.update(False)[1])
+        self.loss_scale = self.loss_scale.update(done.finite)[0]
+        if done.applied:
+            self._stalled = 0
+        elif self.loss_scale.scale >= before and not self._waits():
+            self._stalled += 1
+            if self._stalled == self._max_skips:
+                self._report_stall(present, loss)
+        return StepResult(loss, done.applied, self.loss_scale.scale, self.global_step, done.grad_norm)
+
+    def _waits(self) -> bool:
+        """Whether the scale will still go down if the next steps are not finite either."""
+        return isinstance(self.loss_scale, DynamicLossScale) and self.loss_scale.scale > self.loss_scale.floor
+
+    def _accumulate(self, pairs: Mapping[str, tuple[Any, Variable]]) -> None:
+        import numpy as np
+
+        with np.errstate(all="ignore"):
+            for name, (gradient, _) in pairs.items():
+                if gradient is not None:
+                    total = self._accumulated.get(name)
+                    self._accumulated[name] = _wide(gradient).copy() if total is None else total + gradient
+        self._calls += 1
+
+    def _take_accumulated(self, pairs: Mapping[str, tuple[Any, Variable]]) -> dict[str, tuple[Any, Variable]]:
+        """Return the means of the gradients that were accumulated, and begin anew."""
+        if missing := self._accumulated.keys() - pairs.keys():
+            raise TrainingError(
+                f"Every call that makes a step names all variables with gradients. Received: none for {sorted(missing)}"
+            )
+        totals, self._accumulated, self._calls = self._accumulated, {}, 0
+        return {
+            name: (totals[name] / self.accumulation_steps if name in totals else None, variable)
+            for name, (_, variable) in pairs.items()
+        }
+
+    def _look_at(self, loss: Any) -> None:
+        number = 0.0 if loss is None else float(loss)
+        finite = math.isfinite(number)
+        if self._loss_was_finite and not finite:
+            warnings.warn(
+                f"The loss itself is {number}, after {self.global_step} steps: a smaller loss scale will not help. "
+                "Look at the learning rate, the data, and what runs in low precision.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        self._loss_was_finite = finite
+
+    def _report_stall(self, pairs: list[tuple[Any, Variable]], loss: Any) -> None:
+        import numpy as np
+
+        names = [variable.name for gradient, variable in pairs if not np.isfinite(gradient).all()]
+        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        text = (
+            f"{self._stalled} steps in a row were dropped at the loss scale {self.loss_scale.scale:g}, which cannot go lower: the "
+            f"gradient of {names[0]!r}{others} is not finite"
+            + (f", and the loss itself is {float(loss)}." if loss is not None and not math.isfinite(float(loss)) else ".")
+        )
+        if self._on_stall == "raise":
+            raise TrainingError(text)
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that changes from step to step, of the inner optimizer too, as arrays by name."""
+        import numpy as np
+
+        state = {f"inner/{key}": array for key, array in self.inner.state_dict().items()}
+        state |= {f"loss_scale/{field}": np.array(getattr(self.loss_scale, field)) for field in _moving(self.loss_scale)}
+        state |= {"calls": np.array(self._calls), "stalled": np.array(self._stalled)}
+        return state | {f"accumulated/{name}": array.copy() for name, array in self._accumulated.items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from what :meth:`state_dict` returned.
+
+        Raises:
+            TrainingError: If it is the state of another optimizer or another kind of loss scale, or its scale lies outside of the
+                bounds here; nothing has changed then.
+        """
+        import numpy as np
+
+        groups: dict[str, dict[str, Any]] = {"inner": {}, "loss_scale": {}, "accumulated": {}}
+        rest: dict[str, Any] = {}
+        for key, array in state.items():
+            group, _, name = key.partition("/")
+            groups.get(group, rest)[name if group in groups else key] = array
+        fields = _moving(self.loss_scale)
+        if groups["loss_scale"].keys() != fields.keys() or rest.keys() != {"calls", "stalled"}:
+            raise TrainingError(
+                f"{self!r} goes on from the state of one with such a loss scale: {sorted(fields)}, calls and stalled. "
+                f"Received: {sorted(groups['loss_scale'])} and {sorted(rest)}"
+            )
+        moving: dict[str, Any] = {field: kind(groups["loss_scale"][field]) for field, kind in fields.items()}
+        scale = dataclasses.replace(self.loss_scale, **moving)
+        self.inner.load_state_dict(groups["inner"])
+        self.loss_scale = scale
+        self._calls, self._stalled = int(rest["calls"]), int(rest["stalled"])
+        self._accumulated = {name: np.array(array) for name, array in groups["accumulated"].items()}
+
+
+def _moving(scale: LossScale) -> dict[str, type[float] | type[int]]:
+    """Return the names of the fields of a loss scale that are its state, and their types."""
+    return {"scale": float} | ({"good_steps": int, "bad_steps": int} if isinstance(scale, DynamicLossScale) else {})
+
+
+def _wide(gradient: Any) -> Any:
+    """Return a gradient as an array of float32, or of float64 where it is."""
+    import numpy as np
+
+    array = np.asarray(gradient)
+    return array if array.dtype == np.float64 else array.astype(np.float32, copy=False)

@@ -1,0 +1,335 @@
+"""Optimizers on the host: they hold slots, count steps and apply gradients to variables, in NumPy.
+
+What they compute is a row of :data:`~ampgraph.kernels.update_rules.UPDATE_RULES`; names and defaults are those of Keras 3.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from ..graph.errors import TrainingError
+from ..kernels.apply_step import Applied, Update, apply_step
+from ..kernels.update_rules import UPDATE_RULES, UpdateRule
+
+if TYPE_CHECKING:
+    from .schedules import Schedule
+
+
+class Variable(Protocol):
+    """What an optimizer changes."""
+
+    @property
+    def name(self) -> str:
+        """What tells it from the other variables."""
+        ...
+
+    @property
+    def value(self) -> Any:
+        """The array it holds, float32 or float64."""
+        ...
+
+    def assign(self, value: Any, /) -> object:
+        """Let it hold another array of the same shape and dtype."""
+        ...
+
+
+class StepResult(NamedTuple):
+    """What a step did.
+
+    Attributes:
+        loss: The loss that the caller gave, not scaled, or None.
+        applied: Whether the variables changed.
+        loss_scale: The loss scale of the next step.
+        global_step: How many steps were applied so far, this one included.
+        grad_norm: Norm of all gradients together, neither scaled nor clipped; infinite or NaN where a gradient is not finite, None
+            where they were only accumulated.
+    """
+
+    loss: Any
+    applied: bool
+    loss_scale: float
+    global_step: int
+    grad_norm: float | None
+
+
+#: Gradients, None for those that there are not, and the variables they belong to.
+GradsAndVars = Iterable[tuple[Any, Variable]]
+
+
+class Optimizer:
+    """Base class: everything but the formula.
+
+    Args:
+        rule: The formula.
+        numbers: Its numbers by name.
+        learning_rate: A number, or a function of the number of steps applied so far.
+        weight_decay: What part of a variable, times the learning rate, is taken from it before each update.
+        clipnorm: Longest gradient of a variable: longer ones are shortened to this norm.
+        clipvalue: Largest magnitude of an element of a gradient.
+        global_clipnorm: Longest that all gradients may be together.
+
+    Attributes:
+        update: How gradients change variables.
+        global_step: Number of steps applied.
+        slots: The slots of each variable, by its name and theirs: arrays of its shape and dtype.
+
+    Raises:
+        TrainingError: If a number makes no sense, or gradients are to be clipped in two ways.
+    """
+
+    def __init__(
+        self,
+        rule: UpdateRule,
+        numbers: Mapping[str, float],
+        learning_rate: "float | Schedule",
+        *,
+        weight_decay: float = 0.0,
+        clipnorm: float | None = None,
+        clipvalue: float | None = None,
+        global_clipnorm: float | None = None,
+    ) -> None:
+        bounds = {"norm": clipnorm, "value": clipvalue, "global_norm": global_clipnorm}
+        clips = {clip: bound for clip, bound in bounds.items() if bound is not None}
+        if len(clips) > 1:
+            raise TrainingError(f"Gradients are clipped by value, by norm or by global norm. Received: {clips}")
+        for name, number in {**numbers, "weight_decay": weight_decay}.items():
+            _check_number(name, number)
+        for clip, bound in clips.items():
+            _check_number(f"bound for the {clip}", bound, above=0)
+        clip, bound = next(iter(clips.items()), ("", 0.0))
+        self.update = Update(rule, dict(numbers), weight_decay, clip, bound, skip_nonfinite=False)
+        self.learning_rate = learning_rate
+        self.global_step = 0
+        self.slots: dict[str, dict[str, Any]] = {}
+
+    def __repr__(self) -> str:
+        numbers = ", ".join(f"{name}={number:g}" for name, number in self.update.numbers.items())
+        return f"{type(self).__name__}({numbers})"
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate of the next step; it can be set to a number or a schedule."""
+        rate = self._rate
+        return rate(self.global_step) if callable(rate) else rate
+
+    @learning_rate.setter
+    def learning_rate(self, rate: "float | Schedule") -> None:
+        if not callable(rate):
+            _check_number("learning rate", rate)
+        self._rate: float | Callable[[int], float] = rate
+
+    def apply_gradients(self, grads_and_vars: GradsAndVars, loss: Any = None) -> StepResult:
+        """Apply gradients, whatever they are.
+
+        Args:
+            grads_and_vars: Pairs; variables without a gradient (None) stay as they are.
+            loss: For the result.
+
+        Raises:
+            TrainingError: If there is no gradient at all, one does not have its variable's shape, or two variables have one name.
+        """
+        done = self.apply(with_gradients(named(grads_and_vars)), skip_nonfinite=False)
+        return StepResult(loss, True, 1.0, self.global_step, done.grad_norm)
+
+    def apply(self, pairs: list[tuple[Any, Variable]], *, skip_nonfinite: bool) -> Applied:
+        """Apply gradients that are checked, or drop them all if one is not finite and ``skip_nonfinite`` is true."""
+        import numpy as np
+
+        values = [variable.value for _, variable in pairs]
+        done = apply_step(
+            np,
+            self.update._replace(skip_nonfinite=skip_nonfinite),
+            values,
+            [self._slots_of(variable.name, value) for (_, variable), value in zip(pairs, values, strict=True)],
+            [gradient for gradient, _ in pairs],
+            step=self.global_step + 1,
+            rate=float(self.learning_rate),
+        )
+        if done.applied:
+            self.global_step += 1
+            for (_, variable), value, slots in zip(pairs, done.variables, done.slots, strict=True):
+                variable.assign(value)
+                self.slots[variable.name] = dict(zip(self.update.rule.slots, slots, strict=True))
+        return done
+
+    def _slots_of(self, name: str, value: Any) -> list[Any]:
+        import numpy as np
+
+        slots = self.slots.get(name)
+        if slots is None:
+            return [np.full(value.shape, start, value.dtype) for start in self.update.rule.slots.values()]
+        for slot, array in slots.items():
+            if array.shape != value.shape or array.dtype != value.dtype:
+                raise TrainingError(
+                    f"Slot {slot!r} of variable {name!r} is {array.dtype}{list(array.shape)}, but the variable is "
+                    f"{value.dtype}{list(value.shape)}: it was saved with another variable of this name."
+                )
+        return list(slots.values())
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that changes from step to step, as arrays by name: copies, which later steps leave alone."""
+        import numpy as np
+
+        state = {"rule": np.array(self.update.rule.name), "global_step": np.array(self.global_step)}
+        if not callable(self._rate):
+            state["learning_rate"] = np.array(self._rate, np.float64)
+        for name, slots in self.slots.items():
+            state |= {f"slots/{name}/{slot}": array.copy() for slot, array in slots.items()}
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from what :meth:`state_dict` returned. The learning rate is taken over unless it follows a schedule here.
+
+        Raises:
+            TrainingError: If it is the state of another optimizer; nothing has changed then.
+        """
+        import numpy as np
+
+        rule = self.update.rule
+        saved = str(state.get("rule", "of no name"))
+        if saved != rule.name or "global_step" not in state:
+            raise TrainingError(f"{self!r} goes on from a state of rule {rule.name!r}. Received: a state of rule {saved!r}")
+        slots: dict[str, dict[str, Any]] = {}
+        for key, array in state.items():
+            if key.startswith("slots/"):
+                name, _, slot = key.removeprefix("slots/").rpartition("/")
+                slots.setdefault(name, {})[slot] = np.array(array)
+            elif key not in ("rule", "global_step", "learning_rate"):
+                raise TrainingError(f"{self!r} has no state of this name. Received: {key!r}")
+        for name, found in slots.items():
+            if found.keys() != rule.slots.keys():
+                raise TrainingError(
+                    f"A variable has the slots {list(rule.slots)} under rule {rule.name!r}. Received: {sorted(found)} for {name!r}"
+                )
+        self.global_step = int(state["global_step"])
+        if not callable(self._rate) and "learning_rate" in state:
+            self.learning_rate = float(state["learning_rate"])
+        self.slots = {name: {slot: found[slot] for slot in rule.slots} for name, found in slots.items()}
+
+
+def named(grads_and_vars: GradsAndVars) -> dict[str, tuple[Any, Variable]]:
+    """Return pairs by the names of their variables, gradients as arrays or None.
+
+    Raises:
+        TrainingError: If two variables have one name, or a gradient does not have its variable's shape.
+    """
+    import numpy as np
+
+    found: dict[str, tuple[Any, Variable]] = {}
+    for gradient, variable in grads_and_vars:
+        name, value = variable.name, variable.value
+        if name in found:
+            raise TrainingError(f"Variables are told apart by their names, and each has one gradient. Received: {name!r} twice")
+        if getattr(value, "dtype", None) not in (np.float32, np.float64):
+            raise TrainingError(f"Variable {name!r} must hold a float32 or float64 array. Received: {value!r}")
+        array = None if gradient is None else np.asarray(gradient)
+        if array is not None and array.shape != value.shape:
+            raise TrainingError(
+                f"The gradient of {name!r} must have its shape, {list(value.shape)}. Received: a gradient of shape {list(array.shape)}"
+            )
+        found[name] = (array, variable)
+    return found
+
+
+def with_gradients(pairs: Mapping[str, tuple[Any, Variable]]) -> list[tuple[Any, Variable]]:
+    """Return the pairs that have a gradient.
+
+    Raises:
+        TrainingError: If none has.
+    """
+    found = [pair for pair in pairs.values() if pair[0] is not None]
+    if not found:
+        names = ", ".join(map(repr, pairs)) or "no variable at all"
+        raise TrainingError(f"No variable has a gradient: the loss does not depend on them. Received: {names}")
+    return found
+
+
+def _check_number(name: str, number: Any, *, above: float = -1) -> None:
+    if (
+        isinstance(number, bool)
+        or not isinstance(number, int | float)
+        or not max(above, 0) <= number < math.inf
+        or number == above
+    ):
+        raise TrainingError(
+            f"The {name} is a finite number, {'more than 0' if above == 0 else 'not negative'}. Received: {number!r}"
+        )
+
+
+class SGD(Optimizer):
+    """Gradient descent, with ``momentum`` where it is not 0, which looks one step ahead if ``nesterov`` is true."""
+
+    def __init__(
+        self, learning_rate: "float | Schedule" = 0.01, momentum: float = 0.0, nesterov: bool = False, **options: Any
+    ) -> None:
+        numbers = {"momentum": momentum} if momentum else {}
+        rule = "sgd" if not numbers else "nesterov" if nesterov else "momentum"
+        super().__init__(UPDATE_RULES[rule], numbers, learning_rate, **options)
+
+
+class Adam(Optimizer):
+    """The running mean of gradients, divided by the root of that of their squares."""
+
+    def __init__(
+        self,
+        learning_rate: "float | Schedule" = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        **options: Any,
+    ) -> None:
+        numbers = {"beta_1": beta_1, "beta_2": beta_2, "epsilon": epsilon}
+        super().__init__(UPDATE_RULES["adam"], numbers, learning_rate, **options)
+
+
+class AdamW(Adam):
+    """Adam with weight decay."""
+
+    def __init__(self, learning_rate: "float | Schedule" = 0.001, weight_decay: float = 0.004, **options: Any) -> None:
+        super().__init__(learning_rate, weight_decay=weight_decay, **options)
+
+
+class RMSprop(Optimizer):
+    """Gradients divided by the root of the running mean of their squares, with ``momentum`` where it is not 0."""
+
+    def __init__(
+        self,
+        learning_rate: "float | Schedule" = 0.001,
+        rho: float = 0.9,
+        momentum: float = 0.0,
+        epsilon: float = 1e-7,
+        **options: Any,
+    ) -> None:
+        numbers = {"rho": rho, "epsilon": epsilon} | ({"momentum": momentum} if momentum else {})
+        rule = UPDATE_RULES["rmsprop_momentum" if momentum else "rmsprop"]
+        super().__init__(rule, numbers, learning_rate, **options)
+
+
+class Adagrad(Optimizer):
+    """Gradients divided by the root of the sum of their squares."""
+
+    def __init__(
+        self,
+        learning_rate: "float | Schedule" = 0.001,
+        initial_accumulator_value: float = 0.1,
+        epsilon: float = 1e-7,
+        **options: Any,
+    ) -> None:
+        _check_number("initial accumulator value", initial_accumulator_value)
+        rule = UPDATE_RULES["adagrad"]._replace(slots={"accumulator": initial_accumulator_value})
+        super().__init__(rule, {"epsilon": epsilon}, learning_rate, **options)
+
+
+class LAMB(Optimizer):
+    """Adam's step at the length of the variable."""
+
+    def __init__(
+        self,
+        learning_rate: "float | Schedule" = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        **options: Any,
+    ) -> None:
+        numbers = {"beta_1": beta_1, "beta_2": beta_2, "epsilon": epsilon}
+        super().__init__(UPDATE_RULES["lamb"], numbers, learning_rate, **options)
