@@ -5,7 +5,8 @@
     AmpgraphError
     ├── GraphError(ValueError)        a graph, node or value is used wrongly
     │   ├── VerifyError               a graph breaks an invariant (all violations at once)
-    │   └── ParseError                the text form cannot be read (line and column)
+    │   ├── ParseError                the text form cannot be read (line and column)
+    │   └── TraceError(TypeError)     a Python function cannot become a graph
     ├── FormatError(ValueError)       a file cannot be read or written
     ├── OpListError(ValueError)       the op lists contradict themselves
     ├── PolicyError(ValueError)       a policy, preset or target makes no sense
@@ -38,6 +39,10 @@ class VerifyError(GraphError):
 
 class ParseError(GraphError):
     """The text form of a graph cannot be read."""
+
+
+class TraceError(GraphError, TypeError):
+    """A Python function does what a graph cannot, such as a decision that depends on the elements of an array."""
 
 
 class FormatError(AmpgraphError, ValueError):

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..graph.dtypes import DType
 from ..graph.errors import KernelError, did_you_mean
 from ..graph.graph import Graph, Node, Value
 from .backend import get_backend
@@ -36,6 +37,8 @@ class Program:
     Attributes:
         graph: The graph it was made of.
         device: Where it runs: ``"cpu"`` or ``"gpu:N"``.
+        state: What the variables of a TensorFlow graph hold from one run to the next, by their handles. May be read and written
+            between runs.
     """
 
     def __init__(self, graph: Graph, device: str = "cpu", *, fuse: bool = True) -> None:
@@ -60,7 +63,7 @@ class Program:
             if value.producer.op_type == "PlaceholderWithDefault" and name not in self._defaults
         }
         self._optional = self._computed | self._defaults.keys()
-        self._state: dict[Handle, Any] = {}
+        self.state: dict[Handle, Any] = {}
         # Inputs with a default are mostly weights: constants, until somebody feeds one.
         planner.frozen = False
         self._open_plan = planner.plan(graph) if self._optional else self._plan
@@ -70,6 +73,14 @@ class Program:
     def input_names(self) -> tuple[str, ...]:
         """Names of the inputs, in order."""
         return tuple(self._inputs)
+
+    def dtype(self, name: str) -> DType | None:
+        """Return the dtype that a value has here: ``"dense/MatMul"``, or ``"split:1"`` for a later result of a node.
+
+        Raises:
+            GraphError: If the graph has no such value.
+        """
+        return self.graph.value(name).dtype
 
     def __call__(
         self,
@@ -100,12 +111,12 @@ class Program:
         plan = self._plan if self._optional.isdisjoint(name.removesuffix(":0") for name in feeds) else self._open_plan
         try:
             with np.errstate(all="ignore"):
-                results = Run(self._backend.xp, on_value, on_node, self._state).graph(plan, inputs)
+                results = Run(self._backend.xp, on_value, on_node, self.state).graph(plan, inputs)
         except RecursionError:
             raise _too_deep(self.graph) from None
         for i, (name, result) in enumerate(zip(self.output_names, results, strict=True)):
             if result.__class__ is Handle and is_reference(self.graph.outputs[i]):
-                results[i] = held(self._state, result)
+                results[i] = held(self.state, result)
             if result is DEAD:
                 raise KernelError(f"Output {name!r} of graph {self.graph.name!r} is in a branch that this run does not take.")
         return dict(zip(self.output_names, results, strict=True))

@@ -1,7 +1,8 @@
-"""Training: optimizers, learning-rate schedules, loss scales, and the optimizer that scales the loss."""
+"""Training: functions that run as graphs, optimizers, learning-rate schedules, loss scales, and the optimizer that scales the loss."""
 
 from .checkpoint import load_checkpoint, save_checkpoint
 from .enable import disable_mixed_precision_graph_rewrite, enable_mixed_precision_graph_rewrite
+from .function import Function, Specialization
 from .loss_scale import DynamicLossScale, FixedLossScale
 from .loss_scale_optimizer import LossScaleOptimizer
 from .optimizers import LAMB, SGD, Adagrad, Adam, AdamW, Optimizer, RMSprop, StepResult, Variable
@@ -18,12 +19,14 @@ __all__ = [
     "DynamicLossScale",
     "ExponentialDecay",
     "FixedLossScale",
+    "Function",
     "LossScaleOptimizer",
     "Optimizer",
     "PiecewiseConstantDecay",
     "PolynomialDecay",
     "RMSprop",
     "Schedule",
+    "Specialization",
     "StepResult",
     "Variable",
     "Warmup",

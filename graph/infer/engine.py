@@ -45,6 +45,12 @@ class Library:
         self._runs: dict[str, dict[tuple[Fact, ...], list[Fact]]] = {}
         self._active: list[str] = []
 
+    def forget(self, name: str) -> None:
+        """Drop what is known about a function, whose name may come to stand for another one."""
+        self.found.pop(name, None)
+        self.opaque.discard(name)
+        self._runs.pop(name, None)
+
     def infer(self, name: str, facts: list[Fact]) -> list[Fact]:
         """Return what is known about the results of a function when it is called with such operands."""
         function = self.functions[name]

@@ -11,8 +11,8 @@
 
 The names below are looked up at first use, so that ``import ampgraph`` costs next to nothing. The subpackages are
 :mod:`ampgraph.graph` (graphs, their text form and files), :mod:`ampgraph.lists` (which ops may become float16),
-:mod:`ampgraph.rewrite` (the rewrite itself), :mod:`ampgraph.kernels` (running graphs) and :mod:`ampgraph.train` (optimizers and loss
-scales); :mod:`ampgraph.backend` runs ONNX's own tests.
+:mod:`ampgraph.rewrite` (the rewrite itself), :mod:`ampgraph.kernels` (running graphs) and :mod:`ampgraph.train` (functions that run as
+graphs, optimizers and loss scales); :mod:`ampgraph.backend` runs ONNX's own tests.
 """
 
 from importlib import import_module
@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ampgraph.calibration.loop import CalibrationResult as CalibrationResult
     from ampgraph.calibration.loop import calibrate as calibrate
+    from ampgraph.graph import nn as nn
+    from ampgraph.graph import random as random
     from ampgraph.graph.diff import diff as diff
     from ampgraph.graph.dtypes import DType as DType
     from ampgraph.graph.dtypes import find_dtype as find_dtype
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from ampgraph.graph.errors import ParseError as ParseError
     from ampgraph.graph.errors import PassError as PassError
     from ampgraph.graph.errors import PolicyError as PolicyError
+    from ampgraph.graph.errors import TraceError as TraceError
     from ampgraph.graph.errors import TrainingError as TrainingError
     from ampgraph.graph.errors import VerifyError as VerifyError
     from ampgraph.graph.formats.files import load as load
@@ -41,6 +44,12 @@ if TYPE_CHECKING:
     from ampgraph.graph.graph import Node as Node
     from ampgraph.graph.graph import Value as Value
     from ampgraph.graph.text import parse_graph as parse_graph
+    from ampgraph.graph.trace import TensorSpec as TensorSpec
+    from ampgraph.graph.trace import trace as trace
+    from ampgraph.graph.tracing.context import name_scope as name_scope
+    from ampgraph.graph.tracing.control import cond as cond
+    from ampgraph.graph.tracing.control import while_loop as while_loop
+    from ampgraph.graph.tracing.variable import Variable as Variable
     from ampgraph.graph.types import Shape as Shape
     from ampgraph.graph.types import Tensor as Tensor
     from ampgraph.graph.verify import verify as verify
@@ -59,6 +68,8 @@ if TYPE_CHECKING:
     from ampgraph.train import LossScaleOptimizer as LossScaleOptimizer
     from ampgraph.train import disable_mixed_precision_graph_rewrite as disable_mixed_precision_graph_rewrite
     from ampgraph.train import enable_mixed_precision_graph_rewrite as enable_mixed_precision_graph_rewrite
+    from ampgraph.train.function import Function as Function
+    from ampgraph.train.function import function as function
 
 __version__ = "0.1.0"
 
@@ -70,6 +81,7 @@ _NAMES = {
     "DynamicLossScale": "ampgraph.train",
     "FixedLossScale": "ampgraph.train",
     "FormatError": "ampgraph.graph.errors",
+    "Function": "ampgraph.train.function",
     "Graph": "ampgraph.graph.graph",
     "GraphError": "ampgraph.graph.errors",
     "KernelError": "ampgraph.graph.errors",
@@ -87,24 +99,37 @@ _NAMES = {
     "Shape": "ampgraph.graph.types",
     "Target": "ampgraph.rewrite",
     "Tensor": "ampgraph.graph.types",
+    "TensorSpec": "ampgraph.graph.trace",
+    "TraceError": "ampgraph.graph.errors",
     "TrainingError": "ampgraph.graph.errors",
     "Value": "ampgraph.graph.graph",
+    "Variable": "ampgraph.graph.tracing.variable",
     "VerifyError": "ampgraph.graph.errors",
     "auto_mixed_precision": "ampgraph.rewrite",
     "calibrate": "ampgraph.calibration.loop",
     "compare": "ampgraph.kernels.compare",
     "compile": "ampgraph.kernels.program",
+    "cond": "ampgraph.graph.tracing.control",
     "diff": "ampgraph.graph.diff",
     "disable_mixed_precision_graph_rewrite": "ampgraph.train",
     "enable_mixed_precision_graph_rewrite": "ampgraph.train",
     "find_dtype": "ampgraph.graph.dtypes",
+    "function": "ampgraph.train.function",
     "gradients": "ampgraph.graph.gradients",
     "load": "ampgraph.graph.formats.files",
     "measure": "ampgraph.kernels.measure",
+    "name_scope": "ampgraph.graph.tracing.context",
+    "nn": "ampgraph.graph",
     "parse_graph": "ampgraph.graph.text",
+    "random": "ampgraph.graph",
     "save": "ampgraph.graph.formats.files",
+    "trace": "ampgraph.graph.trace",
     "verify": "ampgraph.graph.verify",
+    "while_loop": "ampgraph.graph.tracing.control",
 }
+
+# Those of them that are modules.
+_MODULES = ("nn", "random")
 
 __all__ = ["__version__", *_NAMES]  # noqa: PLE0604  # pyright: ignore[reportUnsupportedDunderAll]
 
@@ -114,7 +139,7 @@ def __getattr__(name: str) -> Any:
         module = _NAMES[name]
     except KeyError:
         raise AttributeError(f"module 'ampgraph' has no attribute {name!r}") from None
-    value = getattr(import_module(module), name)
+    value = import_module(f"{module}.{name}") if name in _MODULES else getattr(import_module(module), name)
     globals()[name] = value
     return value
 

@@ -67,7 +67,7 @@ def test_commands_print_what_the_readme_says(folder: Path) -> None:
 def test_python_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     namespace: dict[str, object] = {}
     blocks = _blocks("python")
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     save(demo_model(), "model.onnx")
     for block in blocks:
         exec(compile(block, "README.md", "exec"), namespace)
@@ -82,6 +82,7 @@ def test_python_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "(MaxPool) T: float32" in printed
     assert "tf.MatMul<T=f16>" in printed
     assert "tf.Exp<T=f32>" in printed
+    assert "['x: f32[32,64]'] float16" in printed
 
 
 def test_links_lead_to_files() -> None:

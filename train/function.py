@@ -1,0 +1,209 @@
+"""Functions on NumPy arrays that run as graphs: traced once for each signature, rewritten where asked for, compiled."""
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ..graph.dtypes import DType, dtype_of_array
+from ..graph.errors import TraceError
+from ..graph.graph import Graph
+from ..graph.trace import Output, TensorSpec, Traced, is_array, trace_function
+from ..graph.tracing.context import active
+from ..graph.tracing.structure import leaves, rebuild
+from ..graph.tracing.variable import Variable, array_of, set_array
+from ..kernels.handle import Handle
+from ..kernels.program import Program
+from ..rewrite import Policy, RewriteReport, auto_mixed_precision
+
+
+class Specialization:
+    """A function for one signature.
+
+    Attributes:
+        signature: The arguments it is for: ``x: f32[5,3], training=True``.
+        graph: The graph as traced.
+        report: What the rewrite decided and why; None without a policy.
+        program: What runs: of the rewritten graph, if there is a policy.
+        variables: The variables that it uses, by their names in the graph.
+    """
+
+    def __init__(self, signature: str, traced: Traced, policy: Policy | None) -> None:
+        self.signature = signature
+        self.graph: Graph = traced.graph
+        self.report: RewriteReport | None = None
+        graph = traced.graph
+        if policy is not None:
+            result = auto_mixed_precision(graph, policy)
+            graph, self.report = result.graph, result.report
+        self.program = Program(graph)
+        self.variables: Mapping[str, Variable] = MappingProxyType(traced.variables)
+        self._inputs = traced.inputs
+        self._results = traced.results
+        self._handles = {Handle(name): variable for name, variable in traced.variables.items()}
+        self._lock = threading.Lock()
+
+    def dtype(self, name: str) -> DType | None:
+        """Return the dtype that a value of the graph is computed in: see :meth:`Program.dtype`."""
+        return self.program.dtype(name)
+
+    def run(self, arrays: list[Any]) -> Any:
+        """Run the graph on the arrays among the arguments, in order; return what the function returns."""
+        with self._lock:
+            state = self.program.state
+            state.update((handle, array_of(variable)) for handle, variable in self._handles.items())
+            outputs = self.program(dict(zip(self._inputs, arrays, strict=True)))
+            held = []
+            for handle, variable in self._handles.items():
+                array = state[handle]
+                if any(_is_same(array, feed) for feed in arrays):
+                    array = array.copy()  # the caller may change it
+                set_array(variable, array)
+                held.append(array)
+        for name, output in outputs.items():
+            if any(_is_same(output, array) for array in held):
+                outputs[name] = output.copy()
+        return rebuild(self._results, lambda path, leaf: outputs[leaf.name] if isinstance(leaf, Output) else leaf)
+
+    def __repr__(self) -> str:
+        return f"<Specialization ({self.signature}): {len(self.program.graph)} nodes>"
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """Whether two arrays are the same elements in memory, as far as one is a view of the other."""
+    return a is b or (isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.may_share_memory(a, b))
+
+
+class Function:
+    """A function that runs as a graph: see :func:`function`.
+
+    Attributes:
+        policy: What its graphs are rewritten for, or None.
+    """
+
+    def __init__(
+        self, python_function: Callable[..., Any], policy: Policy | None, input_signature: Mapping[str, Any] | None
+    ) -> None:
+        if not callable(python_function):
+            raise TraceError(f"ampgraph.function takes a function. Received: {python_function!r}")
+        if policy is not None and not isinstance(policy, Policy):
+            raise TraceError(f"A policy is an ampgraph.Policy, or None. Received: {policy!r}")
+        self.policy = policy
+        self._function = python_function
+        self._input_signature = dict(input_signature or {})
+        self._parameters = inspect.signature(python_function)
+        self._cache: dict[Any, Specialization] = {}
+        functools.update_wrapper(self, python_function)
+
+    @property
+    def cache(self) -> Mapping[str, Specialization]:
+        """What was traced so far, by signature."""
+        return MappingProxyType({found.signature: found for found in self._cache.values()})
+
+    def specialize(self, *args: Any, **kwargs: Any) -> Specialization:
+        """Return the graph for arguments, without running it; a :class:`TensorSpec` may stand for an array.
+
+        Raises:
+            TraceError: If the function does what a graph cannot.
+        """
+        return self._find(args, kwargs)[0]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the graph for the arguments; inside of a function that is being traced, be a part of that one."""
+        if active() is not None:
+            return self._function(*args, **kwargs)
+        found, arrays = self._find(args, kwargs)
+        for array in arrays:
+            if isinstance(array, TensorSpec):
+                raise TraceError(f"A TensorSpec has no elements to run on; call specialize with it. Received: {array!r}")
+        return found.run(arrays)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def _find(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Specialization, list[Any]]:
+        """Return the graph for arguments, and the arrays among them."""
+        bound = self._parameters.bind(*args, **kwargs)
+        bound.apply_defaults()
+        arrays: list[Any] = []
+        key: list[Any] = []
+        for path, leaf in leaves(bound.arguments):
+            if is_array(leaf):
+                arrays.append(leaf)
+                key.append((path, leaf.dtype, leaf.shape) if path not in self._input_signature else path)
+            else:
+                key.append((path, type(leaf), leaf))
+        try:
+            found = self._cache.get(tuple(key))
+        except TypeError:
+            wrong = next(
+                (path, leaf) for path, leaf in leaves(bound.arguments) if type(leaf).__hash__ is None and not is_array(leaf)
+            )
+            raise TraceError(f"Argument {wrong[0]} is neither an array nor hashable. Received: {wrong[1]!r}") from None
+        if found is None:
+            found = self._cache[tuple(key)] = self._trace(bound)
+        return found, arrays
+
+    def _trace(self, bound: inspect.BoundArguments) -> Specialization:
+        arguments = rebuild(dict(bound.arguments), lambda path, leaf: self._input_signature.get(path, leaf))
+        unknown = self._input_signature.keys() - {path for path, _ in leaves(arguments)}
+        if unknown:
+            raise TraceError(f"The input signature names arguments that are not there. Received: {sorted(unknown)}")
+        bound.arguments.update(arguments)
+        signature = ", ".join(f"{path}{_shown(leaf)}" for path, leaf in leaves(arguments))
+        traced = trace_function(self._function, bound.args, bound.kwargs)
+        return Specialization(signature, traced, self.policy)
+
+    def __repr__(self) -> str:
+        return f"<Function {getattr(self, '__name__', '')}: {len(self._cache)} signatures>"
+
+
+def _shown(leaf: Any) -> str:
+    if not is_array(leaf):
+        return f"={leaf!r}"
+    dtype = leaf.dtype if isinstance(leaf, TensorSpec) else dtype_of_array(leaf.dtype)
+    dims = str(leaf.shape) if isinstance(leaf, TensorSpec) else "[" + ",".join(map(str, leaf.shape)) + "]"
+    return f": {dtype.short}{dims}"
+
+
+def function(
+    python_function: Callable[..., Any] | None = None,
+    *,
+    policy: Policy | None = None,
+    input_signature: Mapping[str, Any] | None = None,
+) -> Any:
+    """Make a function on NumPy arrays run as a graph: a decorator, with or without arguments.
+
+    It is traced at the first call with each signature: the shapes and dtypes of arrays, in whatever containers, and the values of
+    everything else. Python's numbers are such values; give numbers that change as ``numpy.float32(0.1)``. Variables keep what they
+    hold from one call to the next.
+
+    Args:
+        python_function: The function.
+        policy: What its graphs are rewritten for; they stay as they are when None.
+        input_signature: A :class:`TensorSpec` for arguments by name (``"x"``, ``"params/w"``), so that one graph serves all sizes
+            that are None there.
+
+    Returns:
+        A :class:`Function`.
+
+    Raises:
+        TraceError: If it is given something else.
+
+    Example:
+        >>> import numpy as np
+        >>> @function
+        ... def double(x):
+        ...     return x * 2
+        >>> double(np.float32([1, 2]))
+        array([2., 4.], dtype=float32)
+        >>> list(double.cache)
+        ['x: f32[2]']
+    """
+    if python_function is None:
+        return lambda given: Function(given, policy, input_signature)
+    return Function(python_function, policy, input_signature)
