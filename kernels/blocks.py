@@ -24,9 +24,10 @@ _BLOCK = 1 << 18
 _LEAST = 1 << 22
 
 
-def pays(value: Any) -> bool:
-    """Whether an operand is so large that running a cluster on it in blocks pays."""
-    return value is not None and value.size >= _LEAST
+def pays(cluster: "Cluster", values: Sequence[Any]) -> bool:
+    """Whether running a cluster in blocks pays: on a large operand, and where results are rounded, which takes many passes."""
+    is_large = any(value is not None and value.size >= _LEAST for value in values)
+    return is_large and any(member.is_low for member in cluster.members)
 
 
 def run_blocks(run: "Run", cluster: "Cluster", values: list[Any]) -> list[Any] | None:
