@@ -9,7 +9,7 @@ from ..graph import Graph, Node, Value
 
 def private_copy(graph: Graph, name: str) -> Graph:
     """Return a copy of a function under a name of its own."""
-    return graph.functions[name].copy_of_one(fresh_function(graph, f"{name}_forward"))
+    return graph.functions[name].copy_as(fresh_function(graph, f"{name}_forward"))
 
 
 def fresh_function(graph: Graph, base: str) -> str:
