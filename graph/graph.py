@@ -566,7 +566,6 @@ class Graph:
         """Return a copy of this function as another one of the same library."""
         copy = self._copy(self.functions)
         copy.name = name
-        copy.meta = None
         self.functions[name] = copy
         return copy
 
