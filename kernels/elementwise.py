@@ -224,7 +224,7 @@ def _clip(call: Call, x: Any, low: Any = None, high: Any = None) -> Any:
         low, high = (None if call.attr(name) is None else x.dtype.type(call.attr(name)) for name in ("min", "max"))
     if low is not None and high is not None:
         return call.xp.clip(x, low, high, out=call.out)
-    if low is None and high is None:
-        return x
     name, bound = ("maximum", low) if high is None else ("minimum", high)
+    if bound is None:
+        return x
     return bounded(call.xp, name, x, bound, call.out) if bound.dtype == "float32" else getattr(call.xp, name)(x, bound)

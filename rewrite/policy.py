@@ -389,7 +389,9 @@ def _rows(name: str, value: Any) -> tuple[tuple[Any, ...], ...]:
     if isinstance(value, list | tuple):
         rows = [tuple(row) if isinstance(row, list | tuple) else () for row in value]
         if all(len(row) == len(kinds) and all(map(_is_of, row, kinds)) for row in rows):
-            found = tuple(tuple(kind(item) for item, kind in zip(row, kinds, strict=True)) for row in rows)
+            found: tuple[tuple[Any, ...], ...] = tuple(
+                tuple(kind(item) for item, kind in zip(row, kinds, strict=True)) for row in rows
+            )
             if name == "kept" or all(smallest <= largest for _, smallest, largest in found):
                 return found
     what = "(name, smallest, largest), two finite magnitudes in that order" if name == "ranges" else "(name, why)"

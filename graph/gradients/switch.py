@@ -1,0 +1,34 @@
+"""Branches made of Switch and Merge."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..graph import Node, Value
+from .builder import INT32, Builder, operands
+
+if TYPE_CHECKING:
+    from .rules import Rule
+
+
+def _merge(b: Builder, node: Node, dy: Value | None, _: Value | None) -> Sequence[Value | None]:
+    """To the operand that came in: the gradient of the others is in a branch that is not taken."""
+    if dy is None:
+        return []
+    came = node.outputs[1]
+    return [b.node("Switch", [dy, b.op("Equal", came, b.constant(k, INT32))]).outputs[1] for k in range(len(node.inputs))]
+
+
+def _switch(b: Builder, node: Node, *dys: Value | None) -> Sequence[Value | None]:
+    """From the branch that was taken; zeros where that one does not use the value."""
+    data, condition = operands(node)
+    found = list(dys)
+    if None in found:
+        empty = b.node("Switch", [b.zeros_like(data), condition]).outputs
+        found = [zeros if dy is None else dy for zeros, dy in zip(empty, dys, strict=True)]
+    return [b.node("Merge", [dy for dy in found if dy is not None], {"N": 2}).outputs[0]]
+
+
+RULES: dict[str, "Rule"] = {
+    **dict.fromkeys(["Merge", "RefMerge"], _merge),
+    **dict.fromkeys(["RefSwitch", "Switch"], _switch),
+}
