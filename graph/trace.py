@@ -98,7 +98,11 @@ def trace(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Graph:
         >>> def f(x):
         ...     return np.tanh(x)
         >>> print(trace(f, TensorSpec([None, 3])))
-        graph f {
+        graph f() {
+          %x: f32[?,3] = tf.Placeholder<dtype=f32>() {shape=shape[?,3]}
+          %Tanh: f32[?,3] = tf.Tanh<T=f32>(%x)
+          %output: f32[?,3] = tf.Identity<T=f32>(%Tanh)
+          return %output
         }
     """
     return trace_function(function, args, kwargs).graph

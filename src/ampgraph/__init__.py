@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from ampgraph.graph.errors import VerifyError as VerifyError
     from ampgraph.graph.formats.files import load as load
     from ampgraph.graph.formats.files import save as save
-    from ampgraph.graph.gradients import gradients as gradients
     from ampgraph.graph.graph import Graph as Graph
     from ampgraph.graph.graph import Node as Node
     from ampgraph.graph.graph import Value as Value
@@ -49,6 +48,8 @@ if TYPE_CHECKING:
     from ampgraph.graph.tracing.context import name_scope as name_scope
     from ampgraph.graph.tracing.control import cond as cond
     from ampgraph.graph.tracing.control import while_loop as while_loop
+    from ampgraph.graph.tracing.gradient import gradients as gradients
+    from ampgraph.graph.tracing.gradient import stop_gradient as stop_gradient
     from ampgraph.graph.tracing.variable import Variable as Variable
     from ampgraph.graph.types import Shape as Shape
     from ampgraph.graph.types import Tensor as Tensor
@@ -115,7 +116,7 @@ _NAMES = {
     "enable_mixed_precision_graph_rewrite": "ampgraph.train",
     "find_dtype": "ampgraph.graph.dtypes",
     "function": "ampgraph.train.function",
-    "gradients": "ampgraph.graph.gradients",
+    "gradients": "ampgraph.graph.tracing.gradient",
     "load": "ampgraph.graph.formats.files",
     "measure": "ampgraph.kernels.measure",
     "name_scope": "ampgraph.graph.tracing.context",
@@ -123,6 +124,7 @@ _NAMES = {
     "parse_graph": "ampgraph.graph.text",
     "random": "ampgraph.graph",
     "save": "ampgraph.graph.formats.files",
+    "stop_gradient": "ampgraph.graph.tracing.gradient",
     "trace": "ampgraph.graph.trace",
     "verify": "ampgraph.graph.verify",
     "while_loop": "ampgraph.graph.tracing.control",
