@@ -562,11 +562,10 @@ class Graph:
             library[name] = function._copy(library)
         return next((library[name] for name, function in self.functions.items() if function is self), None) or self._copy(library)
 
-    def copy_of_one(self, name: str) -> "Graph":
+    def copy_as(self, name: str) -> "Graph":
         """Return a copy of this function as another one of the same library."""
         copy = self._copy(self.functions)
         copy.name = name
-        copy.meta = None
         self.functions[name] = copy
         return copy
 

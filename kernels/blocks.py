@@ -24,9 +24,10 @@ _BLOCK = 1 << 18
 _LEAST = 1 << 22
 
 
-def pays(value: Any) -> bool:
-    """Whether an operand is so large that running a cluster on it in blocks pays."""
-    return value is not None and value.size >= _LEAST
+def pays(cluster: "Cluster", values: Sequence[Any]) -> bool:
+    """Whether running a cluster in blocks pays: on a large operand, and where results are rounded, which takes many passes."""
+    is_large = any(value is not None and value.size >= _LEAST for value in values)
+    return is_large and any(member.is_low for member in cluster.members)
 
 
 def run_blocks(run: "Run", cluster: "Cluster", values: list[Any]) -> list[Any] | None:
@@ -38,7 +39,7 @@ def run_blocks(run: "Run", cluster: "Cluster", values: list[Any]) -> list[Any] |
         values: What comes from outside.
 
     Returns:
-        The results that leave it; None where arrays have such shapes that there are no blocks.
+        The results that leave it; None where arrays have such shapes that there are no blocks, or no values in between.
 
     Raises:
         Exception: Whatever a kernel raises on a block.
@@ -53,22 +54,22 @@ def run_blocks(run: "Run", cluster: "Cluster", values: list[Any]) -> list[Any] |
         shapes.append(_broadcast([shapes[i] for i in sources if i >= 0]))
     made = shapes[cluster.outside :]
     full = max(made, key=prod)
-    if not all(_fits(shape, full) for shape in made):
-        return None
     early = [i for i, shape in enumerate(made) if prod(shape) < prod(full)]
+    late = [i for i in range(len(made)) if i not in early]
+    if len(late) == 1 or not all(_fits(shape, full) for shape in made):
+        return None
     axis = next(i for i in range(len(full)) if prod(full[i + 1 :]) <= _BLOCK)
     xp = run.xp
     calls = [Call(member, run, member.dtypes) for member in cluster.members]
     times = [0.0] * len(calls) if run.on_node is not None else None
-    likes = _like(cluster, values)
+    orders = _orders(cluster, values)
     values += [None] * len(calls)
     for at in {at for i in early for at in cluster.sources[i] if at >= 0}:
         values[at] = widened(values[at])
-    late = [i for i in range(len(calls)) if i not in early]
     _run_members(cluster, early, calls, values, {at for i in late for at in cluster.sources[i]}, times, run.reuses)
     cut = [value is not None and _is_cut(value.shape, len(full), axis) for value in values]
     values = [value if is_cut else widened(value) for value, is_cut in zip(values, cut, strict=True)]
-    leaving = [(i, _room(xp, cluster.members[i], likes[cluster.outside + i])) for i in cluster.leaving if i not in early]
+    leaving = [(i, _room(xp, made[i], orders[i], cluster.members[i])) for i in cluster.leaving if i not in early]
     for index in _blocks(full, axis):
         table = [
             widened(value[_within(index, value.shape, len(full))]) if is_cut else value
@@ -180,23 +181,30 @@ def _blocks(full: tuple[int, ...], axis: int) -> Iterator[tuple[slice, ...]]:
             yield (*lead, part)
 
 
-def _like(cluster: "Cluster", values: Sequence[Any]) -> list[Any]:
-    """Return for each value an array of bytes, never touched, whose axes lie in memory as those of the whole value would: sums of
-    it then add up in the same order.
+def _orders(cluster: "Cluster", values: Sequence[Any]) -> list[list[int]]:
+    """Return for each member's result its axes as they would lie in memory if it were computed whole, the innermost last: sums of it
+    then add up in the same order.
     """
     import numpy as np
 
     byte = np.empty(1, np.int8)
-    found = [None if value is None else np.lib.stride_tricks.as_strided(byte, value.shape, value.strides) for value in values]
+    found, orders = [], list[list[int]]()
+    for value in values:  # stand-ins of at most two elements along an axis, which nobody reads
+        small = () if value is None else tuple(min(size, 2) for size in value.shape)
+        found.append(np.lib.stride_tricks.as_strided(byte, small, () if value is None else value.strides))
     for sources in cluster.sources:
         operands = [found[i] for i in sources if i >= 0]
         modes: list[Any] = [["readonly"]] * len(operands) + [["writeonly", "allocate"]]
-        found.append(np.nditer([*operands, None], ["zerosize_ok"], modes).operands[-1])
-    return found
+        made: Any = np.nditer([*operands, None], ["zerosize_ok"], modes).operands[-1]
+        found.append(made)
+        orders.append(sorted(range(made.ndim), key=lambda axis: -made.strides[axis]))
+    return orders
 
 
-def _room(xp: Any, member: "Step", like: Any) -> Any:
-    """Return an array for a result."""
+def _room(xp: Any, shape: tuple[int, ...], order: list[int], member: "Step") -> Any:
+    """Return an array for a result, whose axes lie in memory in this order."""
     wanted = _left_dtype(xp, member)
-    check_room(xp, like.shape, wanted.itemsize)
-    return xp.empty_like(like, wanted)
+    check_room(xp, shape, wanted.itemsize)
+    array = xp.empty([shape[axis] for axis in order], wanted)
+    back = sorted(range(len(order)), key=order.__getitem__)
+    return array if back == sorted(back) else array.transpose(back)

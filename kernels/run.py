@@ -90,7 +90,7 @@ class Run:
         for register in step.dead:
             env[register] = None
         results = None
-        if self.on_value is None and any(pays(value) for value in values):
+        if self.on_value is None and pays(cluster, values):
             with suppress(AmpgraphError, *_ERRORS):  # the member that fails says so below
                 results = run_blocks(self, cluster, values)
         if results is None:

@@ -12,11 +12,8 @@ from ..infer.engine import Library, Scope
 from ..types import Shape, Tensor
 
 INT32 = DTYPES["int32"]
-INT64 = DTYPES["int64"]
 FLOAT32 = DTYPES["float32"]
-BOOL = DTYPES["bool"]
 VARIANT = DTYPES["variant"]
-RESOURCE = DTYPES["resource"]
 
 #: An operand of a new node; a number becomes a constant of the other operands' dtype.
 Operand = Value | float

@@ -163,7 +163,7 @@ def _become_identity(node: Node, value: Value) -> None:
     """Let a node hand on a value."""
     schema = node.graph.find_schema("tf", "Identity")
     assert schema is not None
-    node.op_type, node.attributes = "Identity", {}
+    node.op_type, node.attributes, node.meta = "Identity", {}, None
     node.signature = schema.signature({}, node.types)
     node.graph.set_inputs(node, [value])
     node.graph.set_control(node, [])

@@ -113,17 +113,11 @@ def _derive(
         op = node.op_type if node.op_type.endswith("PartitionedCall") else "StatefulPartitionedCall"
         outputs = b.node(op, inputs, {"f": named[0]}, types).outputs
     else:
-        attributes = _functions(node, named)
-        outputs = b.node(node.op_type, [operands(node)[0], *inputs], attributes, {**node_types(node), **types}).outputs
+        outputs = b.node(node.op_type, [operands(node)[0], *inputs], _functions(node, named), types).outputs
     found: list[Value | None] = [None] * len(values)
     for k, output in zip(results, outputs, strict=True):
         found[k] = output
     return found
-
-
-def node_types(node: Node) -> dict[str, DType]:
-    """Return the type of the condition, if the node has one."""
-    return {key: dtype for key, dtype in node.types.items() if key == "Tcond"}
 
 
 def _functions(node: Node, named: Sequence[FunctionRef]) -> dict[str, Any]:
@@ -171,7 +165,7 @@ def _keep(b: Builder, node: Node, bodies: Sequence[Body], references: Sequence[A
         if attributes.get("output_shapes"):
             attributes["output_shapes"] = [*attributes["output_shapes"], *(value.shape for _, value in fresh)]
         attributes.pop("_output_shapes", None)
-        extend(node, attributes, ["Tout"], dtypes)
+        extend(node, attributes, "Tout", dtypes)
     b.follow(node)
     return found
 
@@ -180,7 +174,7 @@ def _redirect(node: Node, function: Graph) -> None:
     """Let a node that is named after a function be named after another, which gives more results."""
     node.op_type = function.name
     start = len(node.outputs)
-    extend(node, node.attributes, [], [])
+    extend(node, node.attributes, "", [])
     node.outputs += [Value(node, start + i) for i in range(len(function.outputs) - start)]
 
 

@@ -9,7 +9,7 @@ from ..graph import Graph, Node, Value
 
 def private_copy(graph: Graph, name: str) -> Graph:
     """Return a copy of a function under a name of its own."""
-    return graph.functions[name].copy_of_one(fresh_function(graph, f"{name}_forward"))
+    return graph.functions[name].copy_as(fresh_function(graph, f"{name}_forward"))
 
 
 def fresh_function(graph: Graph, base: str) -> str:
@@ -46,21 +46,22 @@ def append_outputs(graph: Graph, values: Iterable[Value]) -> None:
         graph.output_names.append(f"output_{k}")
 
 
-def extend(node: Node, attributes: Mapping[str, Any], variables: Sequence[str], dtypes: Sequence[DType]) -> list[Value]:
+def extend(node: Node, attributes: Mapping[str, Any], variable: str, dtypes: Sequence[DType]) -> list[Value]:
     """Let a call give more results; return them.
 
     Args:
         node: The node, whose operands are set already.
         attributes: Its attributes from now on.
-        variables: The list variables that get the dtypes.
+        variable: The list variable of its results.
         dtypes: One for each further result.
     """
     start = len(node.outputs)
     schema = node.graph.find_schema("tf", node.op_type)
     assert schema is not None
-    node.types = {**node.types, **{f"{var}[{start + i}]": d for var in variables for i, d in enumerate(dtypes)}}
+    node.types = {**node.types, **{f"{variable}[{start + i}]": dtype for i, dtype in enumerate(dtypes)}}
     node.attributes = attributes
     node.signature = schema.signature(node.attributes, node.types, node.inputs)
+    node.meta = None  # it speaks of the old results
     found = [Value(node, start + i) for i in range(len(dtypes))]
     node.outputs += found
     return found

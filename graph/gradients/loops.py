@@ -132,7 +132,7 @@ def _collect(b: Builder, node: Node, body: Body, collected: Sequence[Value]) -> 
     for value in (first, *empty):
         b.leave(value)
     node.graph.set_inputs(node, [*node.inputs, first, *empty])
-    count, *lists = extend(node, attributes, ["T"], dtypes)
+    count, *lists = extend(node, attributes, "T", dtypes)
     b.follow(node)
     return count, lists
 

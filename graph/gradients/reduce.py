@@ -18,6 +18,12 @@ def _axes(b: Builder, node: Node) -> list[int] | None:
     return None if found is None or rank is None else sorted({axis % rank for axis in found} if rank else ())
 
 
+def _from_front(b: Builder, axes: Value, rank: Value) -> Value:
+    """Return axes as a vector, counted from the front; of a scalar there are none."""
+    modulus = b.op("Maximum", rank, b.constant(1, INT32))
+    return b.reshape(b.op("FloorMod", b.op("AddV2", b.cast(axes, INT32), rank), modulus), [-1])
+
+
 def _with_ones(b: Builder, node: Node, *values: Value) -> list[Value]:
     """Return results, or gradients of them, with the axes that were reduced kept as axes of size 1."""
     if node.attr("keep_dims"):
@@ -28,7 +34,7 @@ def _with_ones(b: Builder, node: Node, *values: Value) -> list[Value]:
         shape = b.shape(x)
         rank = b.op("Size", shape)
         places = b.op("Range", b.constant(0, INT32), rank, b.constant(1, INT32))
-        axes = b.reshape(b.op("FloorMod", b.op("AddV2", b.cast(axes, INT32), rank), rank), [-1])
+        axes = _from_front(b, axes, rank)
         ones = b.op("Fill", b.op("Shape", axes), b.constant(1, INT32))
         shape = b.op("DynamicStitch", places, axes, shape, ones, N=2)
         return [b.reshape(value, shape) for value in values]
@@ -87,7 +93,7 @@ def _prod(b: Builder, node: Node, dy: Value) -> Sequence[Value | None]:
         count = b.constant(len(reduced), INT32)
     else:
         size = b.op("Rank", x)
-        axes = b.reshape(b.op("FloorMod", b.op("AddV2", b.cast(axes, INT32), size), size), [-1])
+        axes = _from_front(b, axes, size)
         places = b.op("Range", b.constant(0, INT32), size, b.constant(1, INT32))
         perm = b.concat([axes, b.op("ListDiff", places, axes)], 0)
         back, count = b.op("InvertPermutation", perm), b.op("Size", axes)

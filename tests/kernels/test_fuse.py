@@ -152,16 +152,16 @@ def test_a_member_that_fails_is_named() -> None:
 
 def test_times_are_told_by_node_in_blocks_too(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = ag.parse_graph("""
-    graph g(%x: f32[64]) opset [""=21] {
-      %a: f32[64] = Relu<T=f32>(%x)
-      %b: f32[64] = Exp<T=f32>(%a)
+    graph g(%x: f16[64]) opset [""=21] {
+      %a: f16[64] = Relu<T=f16>(%x)
+      %b: f16[64] = Exp<T=f16>(%a)
       return %b
     }
     """)
     monkeypatch.setattr(blocks, "_LEAST", 2)
     monkeypatch.setattr(blocks, "_BLOCK", 16)
     seen: list[str] = []
-    ag.compile(graph)({"x": np.ones(64, np.float32)}, on_node=lambda node, seconds: seen.append(f"{node.op_type} {seconds > 0}"))
+    ag.compile(graph)({"x": np.ones(64, np.float16)}, on_node=lambda node, seconds: seen.append(f"{node.op_type} {seconds > 0}"))
     assert seen == ["Relu True", "Exp True"]
 
 
@@ -222,10 +222,10 @@ def random_feeds(graph: Graph, numbers: Any = None) -> dict[str, Any]:
 def test_channels_of_two_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same statistics stand at one axis of the full array in the first node, at another in the second."""
     graph = ag.parse_graph("""
-    graph g(%x: f32[6,6,5], %w: f32[2,1,1,5], %s: f32[6]) opset [""=21] {
-      %a: f32[6,6,5] = BatchNormalization<T=f32,T1=f32,T2=f32>(%x, %s, %s, %s, %s)
-      %b: f32[2,6,6,5] = Add<T=f32>(%a, %w)
-      %y: f32[2,6,6,5] = BatchNormalization<T=f32,T1=f32,T2=f32>(%b, %s, %s, %s, %s)
+    graph g(%x: f16[6,6,5], %w: f16[2,1,1,5], %s: f16[6]) opset [""=21] {
+      %a: f16[6,6,5] = BatchNormalization<T=f16,T1=f16,T2=f16>(%x, %s, %s, %s, %s)
+      %b: f16[2,6,6,5] = Add<T=f16>(%a, %w)
+      %y: f16[2,6,6,5] = BatchNormalization<T=f16,T1=f16,T2=f16>(%b, %s, %s, %s, %s)
       return %y
     }
     """)
@@ -331,7 +331,12 @@ def test_values_that_are_broadcast_are_computed_once(monkeypatch: pytest.MonkeyP
     run_both(graph, random_feeds(graph))
     sizes: list[int] = []
     exp = np.exp
-    monkeypatch.setattr(np, "exp", lambda x, out=None: (sizes.append(x.size), exp(x, out=out))[1])
+
+    def watched(x: Any, out: Any = None) -> Any:
+        sizes.append(x.size)
+        return exp(x, out=out)
+
+    monkeypatch.setattr(np, "exp", watched)
     ag.compile(graph)(random_feeds(graph))
     assert sizes == [8]
 
@@ -398,11 +403,11 @@ def test_sums_add_up_in_the_same_order(dtype: str, monkeypatch: pytest.MonkeyPat
 
 def test_results_of_blocks_lie_in_memory_as_whole_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = ag.parse_graph("""
-    graph g(%x: f32[6,5,4], %y: f32[4,5,6], %w: f32[5,1]) opset [""=21] {
-      %t: f32[4,5,6] = Transpose<T=f32>(%x)
-      %a: f32[4,5,6] = Exp<T=f32>(%t)
-      %b: f32[4,5,6] = Mul<T=f32>(%a, %w)
-      %c: f32[4,5,6] = Add<T=f32>(%b, %y)
+    graph g(%x: f16[6,5,4], %y: f16[4,5,6], %w: f16[5,1]) opset [""=21] {
+      %t: f16[4,5,6] = Transpose<T=f16>(%x)
+      %a: f16[4,5,6] = Exp<T=f16>(%t)
+      %b: f16[4,5,6] = Mul<T=f16>(%a, %w)
+      %c: f16[4,5,6] = Add<T=f16>(%b, %y)
       return %b, %c
     }
     """)

@@ -307,10 +307,10 @@ _X3 = _spread(1, 3, 4, 4, 2)
 
 def _largest(x: Any, axes: int, strides: Any) -> Any:
     """Return the pooled maxima of windows of size 2."""
-    from tests.kernels.tf_layer import run_layer
+    from tests.kernels.tf_node import run_tf
 
     attributes = {1: _POOL, 2: _POOL3}[axes]
-    return run_layer("MaxPool" if axes == 1 else "MaxPool3D", x, **{**attributes, "padding": attributes["padding"]})
+    return run_tf("MaxPool" if axes == 1 else "MaxPool3D", x, **{**attributes, "padding": attributes["padding"]})
 
 
 _Y, _Y3 = _largest(_X, 1, None), _largest(_X3, 2, None)

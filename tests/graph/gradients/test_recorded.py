@@ -3,13 +3,14 @@
 import json
 import os
 import tarfile
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ampgraph import auto_mixed_precision, compile, gradients, load, verify
+from ampgraph import auto_mixed_precision, compile, gradients, load, save, verify
 from ampgraph.graph import Graph
 from ampgraph.graph.schemas.tf import find
 from tests.contract.modules import ROOT
@@ -83,8 +84,11 @@ def found_among_recorded(folder: Path, case: dict[str, Any], dtype: str | None =
     loss = next(y for y, array in zip(graph.outputs, recorded, strict=True) if array.dtype == np.float32 and not array.ndim)
     xs = [graph.value(feed["name"]) for feed in case["feeds"] if feed["dtype"] == "float32"]
     results = [dx for dx in gradients(loss, xs) if dx is not None]
-    graph.outputs, graph.output_names = results, [f"y{k}" for k in range(len(results))]
+    graph.outputs, graph.output_names = results, [value.name for value in results]
     verify(graph)
+    with tempfile.TemporaryDirectory() as place:  # what a file cannot hold would be lost here
+        save(graph, Path(place) / "graph.pb")
+        graph = load(Path(place) / "graph.pb", outputs=graph.output_names)
     if dtype is not None:
         graph = auto_mixed_precision(graph, dtype=dtype, target="cpu").graph
     near = 1e-5 if dtype is None else 5e-2
