@@ -30,10 +30,12 @@ def _cumprod(b: Builder, node: Node, dy: Value) -> Sequence[Value | None]:
 def _cumulative_logsumexp(b: Builder, node: Node, dy: Value) -> Sequence[Value | None]:
     """As of a sum of exponentials, positive and negative gradients on their own so that logarithms can be taken."""
     x, y = operands(node)[0], node.outputs[0]
+    # The logarithm of 0, finite so that differences of it are.
+    least = -3e4 if dy.dtype is not None and dy.dtype.name == "float16" else -1e38
     parts = []
     for sign in (dy, b.neg(dy)):
         positive = b.op("Greater", sign, 0.0)
-        log = b.where(positive, b.op("Log", b.where(positive, sign, 1.0)), float("-inf"))
+        log = b.where(positive, b.op("Log", b.where(positive, sign, 1.0)), least)
         parts.append(b.op("Exp", b.add(_scan(b, "CumulativeLogsumexp", node, b.sub(log, y), flip=True), x)))
     return [b.sub(*parts)]
 

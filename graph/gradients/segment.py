@@ -125,7 +125,20 @@ def _sparse(kind: str) -> "Rule":
     return rule
 
 
+def _sparse_grad(kind: str) -> "Rule":
+    """Make the rule of the gradient of such a sum or mean: it is linear, and this undoes it."""
+
+    def rule(b: Builder, node: Node, dd: Value) -> Sequence[Value | None]:
+        """The sum or mean again."""
+        dy, indices, ids, _ = operands(node)
+        count = b.reshape(b.ends(b.shape(dy), 0, 1), [])
+        return [b.node(f"SparseSegment{kind}WithNumSegments", [dd, indices, ids, count]).outputs[0]]
+
+    return rule
+
+
 RULES: dict[str, "Rule"] = {
+    **{f"SparseSegment{kind}Grad": _sparse_grad(kind) for kind in ("Mean", "SqrtN", "Sum")},
     **{f"SparseSegment{kind}{more}": _sparse(kind) for kind in ("Mean", "SqrtN", "Sum") for more in ("", "WithNumSegments")},
     **dict.fromkeys(["SegmentMax", "SegmentMin"], _extreme),
     **dict.fromkeys(["UnsortedSegmentMax", "UnsortedSegmentMin"], _unsorted_extreme),
