@@ -27,9 +27,9 @@ def find_kind(graph: Graph) -> str:
             counts[op] += 1
             if op == "Conv":
                 weights = constant_of(node.inputs[1])
-                has_window = weights is not None and max(weights.shape[2:], default=1) > 1
-                counts["window"] += has_window
-                counts["depthwise"] += has_window and weights.shape[1] == 1 and node.attributes.get("group", 1) > 1
+                if weights is not None and max(weights.shape[2:], default=1) > 1:
+                    counts["window"] += 1
+                    counts["depthwise"] += weights.shape[1] == 1 and node.attributes.get("group", 1) > 1
             elif op in ("MatMul", "Einsum") and all(constant_of(value) is None for value in node.inputs):
                 counts["product"] += 1
     convolutions = counts["Conv"]

@@ -65,7 +65,7 @@ class Step:
         program = ag.compile(self.graph)
         from ampgraph.kernels.handle import Handle
 
-        program._state.update({Handle(name): array for name, array in self.starts.items()})
+        program.state.update({Handle(name): array for name, array in self.starts.items()})
         return program
 
 
