@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from ..graph import Node, Value
 from .builder import INT32, Builder, operands
+from .variables import zeros_of
 
 if TYPE_CHECKING:
     from .rules import Rule
@@ -21,11 +22,13 @@ def _merge(b: Builder, node: Node, dy: Value | None, _: Value | None) -> Sequenc
 def _switch(b: Builder, node: Node, *dys: Value | None) -> Sequence[Value | None]:
     """From the branch that was taken; zeros where that one does not use the value."""
     data, condition = operands(node)
-    found = list(dys)
-    if None in found:
-        empty = b.node("Switch", [b.zeros_like(data), condition]).outputs
-        found = [zeros if dy is None else dy for zeros, dy in zip(empty, dys, strict=True)]
-    return [b.node("Merge", [dy for dy in found if dy is not None], {"N": 2}).outputs[0]]
+    given = [dy for dy in dys if dy is not None]
+    if len(given) < len(dys):
+        handle = data.dtype is not None and data.dtype.name == "resource"
+        nothing = zeros_of(b, data, given[0].dtype) if handle else b.zeros_like(data)
+        empty = b.node("Switch", [nothing, condition]).outputs
+        given = [zeros if dy is None else dy for zeros, dy in zip(empty, dys, strict=True)]
+    return [b.node("Merge", given, {"N": len(given)}).outputs[0]]
 
 
 RULES: dict[str, "Rule"] = {

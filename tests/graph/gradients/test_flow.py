@@ -348,6 +348,21 @@ def test_switch_and_merge(graph: Graph, taken: bool) -> None:
     agree(graph, [merged], [x, w], {**FEEDS, "p": np.array(taken)})
 
 
+@pytest.mark.parametrize("taken", [True, False])
+def test_a_variable_behind_a_switch(graph: Graph, taken: bool) -> None:
+    x, w, p, _ = graph.inputs
+    handle = _variable(graph, (2, 2))
+    assigned = graph.add("AssignVariableOp", [handle, w])
+    data, v = graph.add("Switch", [x, p]).outputs, graph.add("Switch", [handle, p], controls=[assigned]).outputs
+    read = graph.add("ReadVariableOp", [v[1]], types={"dtype": F64}).outputs[0]
+    merged = graph.add("Merge", [op("Sin", data[0]), op("MatMul", data[1], read)], attributes={"N": 2}).outputs[0]
+    [dv] = gradients(merged, handle)
+    assert dv is not None
+    [got] = program(graph, [dv])({**FEEDS, "p": np.array(taken)})
+    wanted = np.broadcast_to(FEEDS["x"].sum(0)[:, None], (2, 2)) if taken else np.zeros((2, 2))
+    np.testing.assert_allclose(got, wanted, rtol=1e-12)
+
+
 def test_a_function_may_bring_its_gradient(graph: Graph) -> None:
     x, w, *_ = graph.inputs
     f = function(graph, "f", [F64, F64], _product_and_exp)
