@@ -1,6 +1,5 @@
 """What gradients() accepts, adds and leaves alone."""
 
-import time
 import tomllib
 from collections import Counter
 from typing import Any
@@ -230,19 +229,15 @@ def test_gradients_have_the_dtype_of_what_they_are_by(dtype: str) -> None:
     verify(graph)
 
 
-def test_deep_chains_take_linear_time() -> None:
-    times = []
-    for depth in (3_000, 30_000):
-        graph = Graph()
-        x = y = graph.add_input("x", F64, Shape((2,)))
-        for _ in range(depth):
-            y = graph.add("Tanh", [y]).outputs[0]
-        start = time.process_time()
-        [dx] = gradients(y, x)
-        times.append(time.process_time() - start)
-        assert dx is not None
-        assert len(graph) == 2 * depth + 3
-    assert times[1] < 30 * times[0]
+def test_chains_may_be_deep() -> None:
+    """Deeper than Python's stack; each op adds one node."""
+    depth, graph = 30_000, Graph()
+    x = y = graph.add_input("x", F64, Shape((2,)))
+    for _ in range(depth):
+        y = graph.add("Tanh", [y]).outputs[0]
+    [dx] = gradients(y, x)
+    assert dx is not None
+    assert len(graph) == 2 * depth + 3
 
 
 def test_what_lies_beside_is_not_looked_at(graph: Graph) -> None:
