@@ -1,5 +1,6 @@
 """Where programs run: NumPy on the CPU, or CuPy on a GPU. The only module that looks for CuPy."""
 
+import functools
 from typing import Any, NamedTuple
 
 from ..graph.errors import KernelError
@@ -45,8 +46,9 @@ def get_backend(device: str = "cpu") -> Backend:
     raise KernelError(f"Device {device!r} cannot be used: {found} Run on 'cpu'.")
 
 
+@functools.cache
 def _keep_freed_memory() -> None:
-    """Free an array of 32 MB once, of which nothing was touched.
+    """Free an array of 32 MB, once in a process, of which nothing was touched.
 
     The allocator of the GNU C library learns from it: it keeps freed memory of arrays up to that size for the next ones, and does
     not give it back to the system, whose fresh pages take longer than most kernels compute in them.

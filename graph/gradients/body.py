@@ -12,7 +12,7 @@ from ..infer.dims import Dims
 from ..types import Shape
 from .builder import Builder, operands
 from .cycles import make_functional
-from .library import private_copy
+from .editing import private_copy
 from .sweep import depending, differentiate, prune
 
 

@@ -254,6 +254,23 @@ def operands(node: Node) -> list[Value]:
     return [value for value in node.inputs if value is not None]
 
 
+def needed(results: Iterable[Value], known: Iterable[Value]) -> list[Node]:
+    """Return the nodes that compute values of others, each after those it depends on."""
+    given = set(known)
+    order: list[Node] = []
+    seen: set[Node] = set()
+    stack = [(value.producer, False) for value in results if value not in given]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            order.append(node)
+        elif node not in seen:
+            seen.add(node)
+            stack.append((node, True))
+            stack += [(value.producer, False) for value in operands(node) if value not in given]
+    return order
+
+
 def same_attributes(node: Node, *but: str) -> dict[str, Any]:
     """Return the attributes of a node that its gradient shares with it."""
     return {name: value for name, value in node.attributes.items() if name not in but and not name.startswith("_")}

@@ -12,8 +12,8 @@ from ..dtypes import DType
 from ..errors import GraphError
 from ..graph import Graph, Node, Value
 from ..types import FunctionRef
-from .builder import operands
-from .library import finish, new_function
+from .builder import needed, operands
+from .editing import finish, new_function
 
 #: The names of a frame and of those around it, outermost first.
 Frame = tuple[object, ...]
@@ -124,7 +124,7 @@ class _Loop:
         for switch, merge in self.switches.items():
             values[switch.outputs[1]] = values[merge.outputs[0]]
         twins: dict[Node, Node] = {}
-        for node in _needed(results, values):
+        for node in needed(results, values):
             twin = function.add(
                 node.op_type,
                 [values[value] for value in operands(node)],
@@ -140,23 +140,6 @@ class _Loop:
                 values[old] = new
                 new.shape = old.shape
         return [values[value] for value in results]
-
-
-def _needed(results: Iterable[Value], known: Iterable[Value]) -> list[Node]:
-    """Return the nodes that compute values of others, each after those it depends on."""
-    given = set(known)
-    order: list[Node] = []
-    seen: set[Node] = set()
-    stack = [(value.producer, False) for value in results if value not in given]
-    while stack:
-        node, done = stack.pop()
-        if done:
-            order.append(node)
-        elif node not in seen:
-            seen.add(node)
-            stack.append((node, True))
-            stack += [(value.producer, False) for value in operands(node) if value not in given]
-    return order
 
 
 def _become_identity(node: Node, value: Value) -> None:

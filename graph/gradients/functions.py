@@ -13,7 +13,7 @@ from ..graph import Graph, Node, Value
 from ..types import FunctionRef, Shape
 from .body import Body
 from .builder import Builder, operands
-from .library import append_outputs, extend, finish, new_function
+from .editing import append_outputs, extend, finish, new_function
 from .variables import zeros_of
 
 if TYPE_CHECKING:

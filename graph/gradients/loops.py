@@ -13,8 +13,8 @@ from ..graph import Graph, Node, Value
 from ..types import FunctionRef, Shape, Tensor
 from .body import Body, outputs_by_input, through_identity
 from .builder import INT32, VARIANT, Builder, operands
+from .editing import append_outputs, extend, finish, new_function, private_copy
 from .functions import function_of, types_of
-from .library import append_outputs, extend, finish, new_function, private_copy
 from .sweep import ancestors, differentiable
 from .variables import zeros_of
 

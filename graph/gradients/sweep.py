@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from ..errors import GraphError
 from ..graph import Graph, Node, Value
-from .builder import Builder
+from .builder import Builder, needed, operands
 from .cycles import make_functional
 from .rules import CONSTANT, find_rule
 
@@ -95,30 +95,12 @@ def ancestors(ys: Iterable[Value], stops: Collection[Value] = ()) -> list[Node]:
 
     What computes one of ``stops`` is among them, but not what that depends on.
     """
-    order: list[Node] = []
-    seen: set[Node] = set()
-    ends: dict[Node, None] = {}
-    stack: list[tuple[Node, bool]] = []
-
-    def reach(value: Value) -> None:
-        if value in stops:
-            ends[value.producer] = None
-        elif value.producer not in seen:
-            stack.append((value.producer, False))
-
-    for y in ys:
-        reach(y)
-    while stack:
-        node, done = stack.pop()
-        if done:
-            order.append(node)
-        elif node not in seen:
-            seen.add(node)
-            stack.append((node, True))
-            for value in node.inputs:
-                if value is not None:
-                    reach(value)
-    return [*(node for node in ends if node not in seen), *order]
+    ys = list(ys)
+    order = needed(ys, stops)
+    own = set(order)
+    read = [*ys, *(value for node in order for value in operands(node))]
+    ends = dict.fromkeys(value.producer for value in read if value in stops and value.producer not in own)
+    return [*ends, *order]
 
 
 def depending(order: Iterable[Node], xs: Iterable[Value], stops: Collection[Value] = ()) -> set[Value]:

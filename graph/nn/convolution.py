@@ -56,6 +56,9 @@ def depthwise_conv2d(
         x: Images, as for :func:`conv2d`.
         filters: [height, width, channels, results for each channel].
         stride, padding, data_format, dilation: As for :func:`conv2d`; steps are equal in height and width.
+
+    Raises:
+        TraceError, GraphError: As for :func:`conv2d`.
     """
     return apply(
         "DepthwiseConv2dNative",
