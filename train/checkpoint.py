@@ -6,7 +6,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..graph.errors import TrainingError
+from ..graph.errors import FormatError, TrainingError
+from ..graph.formats.arrays import load_arrays
 from ..graph.formats.files import write_bytes
 from .optimizers import Variable
 
@@ -85,15 +86,11 @@ def load_checkpoint(path: str | PathLike[str], variables: Iterable[Variable], op
 
 def _read(path: str | PathLike[str]) -> dict[str, Any]:
     """Return the arrays of a file; objects, which could run code, are refused."""
-    import zipfile
-
-    import numpy as np
-
     try:
-        found = np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False)
-        arrays = {} if isinstance(found, np.ndarray) else dict(found)
-    except (ValueError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
+        found = load_arrays(path)
+    except FormatError as error:
         raise TrainingError(f"{str(path)!r} is no checkpoint: {error}") from None
+    arrays: dict[str, Any] = found if isinstance(found, dict) else {}
     if not arrays:
         raise TrainingError(f"{str(path)!r} is no checkpoint: it does not hold arrays by name")
     return arrays

@@ -113,3 +113,18 @@ def test_a_file_cut_short_is_refused(tmp_path: Path) -> None:
         (tmp_path / "b.npz").write_bytes(data[:length])
         with pytest.raises(ag.TrainingError, match="is no checkpoint: "):
             train.load_checkpoint(tmp_path / "b.npz", [box], optimizer)
+
+
+def test_damaged_files_are_refused_or_read(tmp_path: Path) -> None:
+    """Whatever byte is another: headers that do not parse, archives that say they are encrypted, wrong sums."""
+    optimizer, box = trained()
+    train.save_checkpoint(tmp_path / "a.npz", [box], optimizer)
+    data = (tmp_path / "a.npz").read_bytes()
+    refused = 0
+    for at in range(0, len(data), 5):
+        (tmp_path / "b.npz").write_bytes(data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :])
+        try:
+            train.load_checkpoint(tmp_path / "b.npz", [box], optimizer)
+        except ag.TrainingError:
+            refused += 1
+    assert refused > len(data) // 10

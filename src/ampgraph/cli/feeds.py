@@ -3,10 +3,8 @@
 import contextlib
 import functools
 import os
-import zlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
 
 import click
 
@@ -103,27 +101,21 @@ def read_arrays(path: str, name: str, names: list[str]) -> dict[str, Any]:
         ArgumentError: If it is not clear for which input it is.
         Failure: If it cannot be read.
     """
-    from tokenize import TokenError
-
-    import numpy as np
+    from ampgraph.graph.errors import FormatError
+    from ampgraph.graph.formats.arrays import load_arrays
 
     try:
-        with open(path, "rb") as file:
-            if file.read(6)[:2] not in (b"\x93N", b"PK"):
-                raise Failure(f"{path} is no .npy or .npz file.")
-            file.seek(0)
-            data = np.load(file, allow_pickle=False)
-            if not isinstance(data, np.ndarray):
-                with data:
-                    if name:
-                        raise ArgumentError(f"{path} holds arrays by name, so it is given without one. Received: {name}={path}")
-                    return {key: data[key] for key in data.files}
+        data = load_arrays(path)
     except OSError as error:
         raise Failure(f"{path} cannot be read: {error.strerror or error}.") from error
-    except (ValueError, EOFError, BadZipFile, zlib.error, TokenError, SyntaxError, NotImplementedError, RuntimeError) as error:
-        raise Failure(f"{path} is no .npy or .npz file of plain numbers: {error}") from error
+    except FormatError as error:
+        raise Failure(str(error)) from error
     except MemoryError as error:
         raise Failure(f"{path} does not fit into memory: {error}.") from error
+    if isinstance(data, dict):
+        if name:
+            raise ArgumentError(f"{path} holds arrays by name, so it is given without one. Received: {name}={path}")
+        return data
     stem = os.path.basename(path).removesuffix(".npy")
     name = name or (stem if stem in names else names[0] if len(names) == 1 else "")
     if not name:
