@@ -20,6 +20,10 @@ def load_arrays(path: str | PathLike[str]) -> Any:
 
     import numpy as np
 
+    # Damaged headers and archives, places outside the file (OSError), compression that nobody knows (RuntimeError's
+    # NotImplementedError), encrypted members (RuntimeError).
+    damages = (ValueError, EOFError, OSError, BadZipFile, zlib.error, TokenError, SyntaxError, RuntimeError)
+
     with open(path, "rb") as file:
         if file.read(6)[:2] not in (b"\x93N", b"PK"):
             raise FormatError(f"{path} is no .npy or .npz file.")
@@ -30,15 +34,5 @@ def load_arrays(path: str | PathLike[str]) -> Any:
                 return data
             with data:
                 return {name: data[name] for name in data.files}
-        # Of a damaged header or archive, of unknown compression (not implemented) and of an encrypted member.
-        except (
-            ValueError,
-            EOFError,
-            BadZipFile,
-            zlib.error,
-            TokenError,
-            SyntaxError,
-            NotImplementedError,
-            RuntimeError,
-        ) as error:
+        except damages as error:
             raise FormatError(f"{path} is no .npy or .npz file of plain numbers: {error}") from error
