@@ -11,6 +11,7 @@ from ..graph.types import FunctionRef, Tensor
 from .call import constant_array
 from .frames import Frame, Item, Loop, check_loops, find_frames, items_of
 from .fuse import fuse, keep_wide
+from .lines import line_of
 from .pruning import inputs_of, needed
 from .registry import all_kernels, find_kernel
 from .run import Run
@@ -143,7 +144,9 @@ class Planner:
                     continue
             if step.kernel is not None and not step.kernel.moves:
                 step.operands = [self._widen_constant(plan, i, constants, widths) for i in step.operands]
-            step.constants = frozenset(i for i, r in enumerate(step.operands) if r < 0 or r in constants)
+            step.constants = {
+                i: plan.template[r] if r >= 0 else None for i, r in enumerate(step.operands) if r < 0 or r in constants
+            }
             step.results = [register(value) if value in used else -1 for value in node.outputs]
             plan.steps.append(step)
         plan.outputs = [registers[value] for value in outputs]
@@ -244,6 +247,9 @@ class Planner:
                 plan.template[number] = None
         for number in {*last} - constants - {-1, *plan.outputs}:
             last[number].dead.append(number)
+        if not plan.branches:
+            for step in plan.steps:
+                step.line = line_of(step, self.xp)
 
     def _step(self, node: Node, given: Mapping[str, Any]) -> Step:
         step = Step(node, given)

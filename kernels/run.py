@@ -11,6 +11,7 @@ from ..graph.graph import Node, Value
 from .blocks import pays, run_blocks
 from .call import Call
 from .handle import Handle, held
+from .steps import STATE
 from .values import DEAD, as_declared, detached, kind_of, on_grid, spare, widened
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 #: What kernels may raise on operands that make no sense.
 _ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, MemoryError, NotImplementedError)
+_FAILURES = (AmpgraphError, *_ERRORS)
 
 
 class Run:
@@ -42,6 +44,7 @@ class Run:
         self.reuses: bool = xp.__name__ == "numpy"
         self.on_value = on_value
         self.on_node = on_node
+        self.is_watched = on_value is not None or on_node is not None
         self.failed: KernelError | None = None
 
     def graph(self, plan: "Plan", inputs: Sequence[Any]) -> list[Any]:
@@ -50,8 +53,15 @@ class Run:
         for register, value in zip(plan.inputs, inputs, strict=True):
             if register >= 0:
                 env[register] = value
+        env[STATE] = self.state
         del inputs
         for step in plan.steps:
+            if step.line is not None and not self.is_watched:
+                try:
+                    if step.line(env):
+                        continue
+                except _FAILURES:  # the ordinary way says what is wrong
+                    pass
             if step.cluster is not None:
                 self._cluster(step, step.cluster, env)
                 continue
@@ -70,7 +80,7 @@ class Run:
                     results = self._loop(step.loop, operands, len(step.results))
                 else:
                     results = self.step(step, operands)
-            except (AmpgraphError, *_ERRORS) as error:
+            except _FAILURES as error:
                 raise self._placed(error, step, operands) from error
             if self.on_node is not None:
                 self.on_node(step.node, time.perf_counter() - start)
@@ -91,7 +101,7 @@ class Run:
             env[register] = None
         results = None
         if self.on_value is None and pays(cluster, values):
-            with suppress(AmpgraphError, *_ERRORS):  # the member that fails says so below
+            with suppress(*_FAILURES):  # the member that fails says so below
                 results = run_blocks(self, cluster, values)
         if results is None:
             results = self._members(cluster, values)
@@ -107,7 +117,7 @@ class Run:
             start = time.perf_counter() if self.on_node is not None else 0.0
             try:
                 (result,) = self.step(member, operands)
-            except (AmpgraphError, *_ERRORS) as error:
+            except _FAILURES as error:
                 raise self._placed(error, member, operands) from error
             if self.on_node is not None:
                 self.on_node(member.node, time.perf_counter() - start)
@@ -149,7 +159,7 @@ class Run:
         kernel = step.kernel
         assert kernel is not None
         dtypes = step.dtypes if step.is_typed else actual_dtypes(step, operands)
-        call = Call(step, self, dtypes)
+        call = Call(step, dtypes, self.xp, self)
         if kernel.moves:
             results = kernel.function(call, *operands)
             if results.__class__ is not tuple:

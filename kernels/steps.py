@@ -1,12 +1,19 @@
 """What a plan consists of: nodes made ready to run, on numbered registers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ..graph.dtypes import DType
 from ..graph.graph import Graph, Node
 from .call import readable_attributes, supplied_types
 from .registry import Kernel
+
+#: Runs a step on a list of registers; returns whether it did.
+Line = Callable[[list[Any]], bool]
+#: Register of what is omitted, None.
+NOTHING = 0
+#: Register of what variables hold.
+STATE = 1
 
 
 def is_low(dtype: DType | None) -> bool:
@@ -25,7 +32,7 @@ class Step:
         attributes: Attributes as kernels read them.
         opset: Version of the op's domain.
         operands: Register of each operand, -1 where omitted.
-        constants: Positions of operands that are constants or omitted.
+        constants: The operands that are constants, or None where omitted, by their positions.
         kept: What the kernel made of these.
         reads: Positions of operands that are references to variables, where the node wants what these hold.
         results: Register of each result, -1 where nobody uses it.
@@ -42,6 +49,7 @@ class Step:
         is_exact: Whether its result needs no rounding, being an element of an operand or an integer.
         is_low: Whether its only result is declared float16 or bfloat16.
         cluster: The steps that run here together, in place of the node, which is that of the last of them.
+        line: Runs it in a run that nobody looks on: see :mod:`.lines`.
     """
 
     __slots__ = (
@@ -58,6 +66,7 @@ class Step:
         "is_typed",
         "kept",
         "kernel",
+        "line",
         "loop",
         "mark",
         "node",
@@ -78,7 +87,7 @@ class Step:
         self.attributes = readable_attributes(node, given)
         self.opset = node.graph.opsets.get(node.domain, 1)
         self.operands: list[int] = []
-        self.constants: frozenset[int] = frozenset()
+        self.constants: dict[int, Any] = {}
         self.kept: Any = None
         self.reads: list[int] = []
         self.results: list[int] = []
@@ -99,6 +108,7 @@ class Step:
         self.is_exact = False
         self.is_low = len(self.dtypes) == 1 and is_low(self.dtypes[0])
         self.cluster: Cluster | None = None
+        self.line: Line | None = None
 
 
 class Plan:
@@ -107,7 +117,8 @@ class Plan:
     Attributes:
         graph: The graph.
         steps: Its nodes in the order in which they run.
-        template: A value for each register: constants, and None for what is computed.
+        template: A value for each register: constants, and None for what is computed. The first are :data:`NOTHING` and
+            :data:`STATE`.
         inputs: Register of each graph input, -1 where nobody uses it.
         outputs: Register of each graph output.
         branches: Whether there are branches that may not be taken: Switches of TensorFlow graphs.
@@ -116,7 +127,7 @@ class Plan:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.steps: list[Step] = []
-        self.template: list[Any] = []
+        self.template: list[Any] = [None, None]
         self.inputs: list[int] = []
         self.outputs: list[int] = []
         self.branches = False

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from ..graph.errors import KernelError
-from .registry import kernel
+from .registry import bound, kernel
 from .tf_windows import channels_last
 
 if TYPE_CHECKING:
@@ -27,6 +27,21 @@ def bias_add(call: "Call", x: Any, bias: Any) -> Any:
     if x.ndim < 2 or bias.shape != x.shape[axis : axis + 1]:
         raise KernelError(f"A bias needs a number for each channel of {list(x.shape)}. Received: shape {list(bias.shape)}")
     return x + bias.reshape(_along(call, x)[0])
+
+
+@bound("tf:BiasAdd")
+def bind_bias_add(call: "Call") -> Any:
+    """Bind :func:`bias_add` to the last axis."""
+    if not channels_last(call):
+        return None
+    add = call.xp.add
+
+    def compute(x: Any, bias: Any) -> Any:
+        if x.ndim < 2 or bias.shape != x.shape[-1:]:
+            raise KernelError("The kernel says what is wrong.")
+        return add(x, bias)
+
+    return compute
 
 
 @kernel("tf:BiasAddGrad")
