@@ -7,7 +7,7 @@ from ..graph.dtypes import DType
 from ..graph.errors import KernelError, did_you_mean
 from ..graph.graph import Graph, Node, Value
 from .backend import get_backend
-from .feeds import check_feed
+from .feeds import check_feed, plain_feed
 from .handle import Handle, held
 from .plan import Planner, is_reference, missing_kernels
 from .pruning import inputs_of
@@ -67,6 +67,8 @@ class Program:
         # Inputs with a default are mostly weights: constants, until somebody feeds one.
         planner.frozen = False
         self._open_plan = planner.plan(graph) if self._optional else self._plan
+        # What to feed, if all of it must be: dictionaries of just such arrays need no closer look.
+        self._plain = None if self._optional else [(name, *plain_feed(value)) for name, value in self._inputs.items()]
         self.output_names = tuple(graph.output_names or [value.name for value in graph.outputs])
 
     @property
@@ -127,6 +129,17 @@ class Program:
         Raises:
             KernelError: If a feed is missing, unknown, or of another dtype or shape.
         """
+        import numpy as np
+
+        if self._plain is not None and feeds.__class__ is dict and len(feeds) == len(self._plain):
+            arrays = []
+            for name, dtype, shape in self._plain:
+                array = feeds.get(name)
+                if array.__class__ is not np.ndarray or array.dtype is not dtype or array.shape != shape:
+                    break
+                arrays.append(array)
+            else:
+                return arrays
         if not isinstance(feeds, Mapping):
             raise KernelError(f"Feeds are arrays by the names of the inputs, a mapping. Received: {type(feeds).__name__}")
         if not self.graph.opsets:  # TensorFlow also writes "x:0"

@@ -3,7 +3,8 @@
 import functools
 import inspect
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -14,7 +15,7 @@ from ..graph.errors import TraceError
 from ..graph.graph import Graph
 from ..graph.trace import Output, TensorSpec, Traced, is_array, trace_function
 from ..graph.tracing.context import active
-from ..graph.tracing.structure import leaves, rebuild
+from ..graph.tracing.structure import leaves, rebuild, rebuilder
 from ..graph.tracing.variable import Variable, array_of, set_array
 from ..kernels.handle import Handle
 from ..kernels.program import Program
@@ -43,7 +44,9 @@ class Specialization:
         self.program = Program(graph)
         self.variables: Mapping[str, Variable] = MappingProxyType(traced.variables)
         self._inputs = traced.inputs
-        self._results = traced.results
+        self._rebuild = rebuilder(
+            traced.results, lambda leaf: itemgetter(leaf.name) if isinstance(leaf, Output) else lambda outputs: leaf
+        )
         self._handles = {Handle(name): variable for name, variable in traced.variables.items()}
         self._lock = threading.Lock()
 
@@ -51,31 +54,32 @@ class Specialization:
         """Return the dtype that a value of the graph is computed in: see :meth:`Program.dtype`."""
         return self.program.dtype(name)
 
-    def run(self, arrays: list[Any]) -> Any:
+    def run(self, arrays: Sequence[Any]) -> Any:
         """Run the graph on the arrays among the arguments, in order; return what the function returns."""
         with self._lock:
             state = self.program.state
-            state.update((handle, array_of(variable)) for handle, variable in self._handles.items())
-            outputs = self.program(dict(zip(self._inputs, arrays, strict=True)))
-            held = []
             for handle, variable in self._handles.items():
-                array = state[handle]
-                if any(_is_same(array, feed) for feed in arrays):
-                    array = array.copy()  # the caller may change it
+                state[handle] = array_of(variable)
+            outputs = self.program(dict(zip(self._inputs, arrays, strict=True)))
+            held = set()
+            for handle, variable in self._handles.items():
+                array = state[handle]  # which no feed is a part of: the executor lets variables hold nothing that others hold
                 set_array(variable, array)
-                held.append(array)
+                held.add(id(_owner(array)))
         for name, output in outputs.items():
-            if any(_is_same(output, array) for array in held):
+            if id(_owner(output)) in held:
                 outputs[name] = output.copy()
-        return rebuild(self._results, lambda path, leaf: outputs[leaf.name] if isinstance(leaf, Output) else leaf)
+        return self._rebuild(outputs)
 
     def __repr__(self) -> str:
         return f"<Specialization ({self.signature}): {len(self.program.graph)} nodes>"
 
 
-def _is_same(a: Any, b: Any) -> bool:
-    """Whether two arrays are the same elements in memory, as far as one is a view of the other."""
-    return a is b or (isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.may_share_memory(a, b))
+def _owner(array: Any) -> Any:
+    """Return what owns the memory of an array."""
+    while (base := getattr(array, "base", None)) is not None:
+        array = base
+    return array
 
 
 class Function:
@@ -97,6 +101,7 @@ class Function:
         self._input_signature = dict(input_signature or {})
         self._parameters = inspect.signature(python_function)
         self._cache: dict[Any, Specialization] = {}
+        self._quick: dict[Any, Specialization] = {}
         functools.update_wrapper(self, python_function)
 
     @property
@@ -116,10 +121,18 @@ class Function:
         """Run the graph for the arguments; inside of a function that is being traced, be a part of that one."""
         if active() is not None:
             return self._function(*args, **kwargs)
+        # Most calls are with plain arrays, for which it is known what was found the last time.
+        key = () if kwargs else tuple([(x.dtype, x.shape) for x in args if x.__class__ is np.ndarray])
+        if len(key) == len(args):
+            found = self._quick.get(key)
+            if found is not None:
+                return found.run(args)
         found, arrays = self._find(args, kwargs)
         for array in arrays:
             if isinstance(array, TensorSpec):
                 raise TraceError(f"A TensorSpec has no elements to run on; call specialize with it. Received: {array!r}")
+        if len(key) == len(args) and not kwargs:
+            self._quick[key] = found
         return found.run(arrays)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
