@@ -156,10 +156,13 @@ def _computing(step: Step, function: Callable[..., Any], get: Callable[[list[Any
             return True
 
         return wide
-    plain, wanted = xp.ndarray, None if dtype.kind in ("string", "handle") else dtype.numpy
+    wanted = None if dtype.kind in ("string", "handle") else dtype.numpy
+    plain, number = xp.ndarray, None if wanted is None else wanted.type
 
     def single(env: list[Any]) -> bool:
         result = function(*get(env))
+        if result.__class__ is number:  # NumPy's, in place of an array without axes
+            result = xp.asarray(result)
         if result.__class__ is not plain or result.dtype is not wanted:
             result = as_declared(result[0] if result.__class__ is tuple else result, dtype)
         for register in dead:
