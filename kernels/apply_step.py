@@ -78,30 +78,32 @@ def apply_step(
 
     with np.errstate(all="ignore"):  # what overflows is found
         gradients = [unscaled(g, scale, variable.dtype) for g, variable in zip(gradients, variables, strict=True)]
-        norms, norm, finite = _norms(xp, gradients)
+        norms, norm, finite = _norms(xp, gradients, update.clip == "norm")
         if not finite:
             if update.skip_nonfinite:
                 return Applied(False, False, variables, slots, norm)
             norms = [norm] * len(gradients)
+        if update.clip:
+            gradients = [_clipped(xp, update, gradient, own, norm) for gradient, own in zip(gradients, norms, strict=True)]
         results = [
-            _updated(xp, update, variable, slot, _clipped(xp, update, gradient, own, norm), step, rate)
-            for variable, slot, gradient, own in zip(variables, slots, gradients, norms, strict=True)
+            _updated(xp, update, variable, slot, gradient, step, rate)
+            for variable, slot, gradient in zip(variables, slots, gradients, strict=True)
         ]
     return Applied(finite, True, [first for first, *_ in results], [rest for _, *rest in results], norm)
 
 
 def unscaled(gradient: Any, scale: float, dtype: Any) -> Any:
     """Return a gradient of any floating dtype divided by a scale, in ``dtype``."""
-    wide = gradient.astype(dtype, copy=False)
+    wide = gradient if gradient.dtype is dtype else gradient.astype(dtype, copy=False)
     return wide if scale == 1 else wide / dtype.type(scale)
 
 
-def _norms(xp: Any, gradients: Sequence[Any]) -> tuple[list[Any], float, bool]:
-    """Return the norm of each gradient and that of all of them, and whether all elements are finite."""
+def _norms(xp: Any, gradients: Sequence[Any], each: bool) -> tuple[list[Any], float, bool]:
+    """Return the norm of each gradient, if wanted, and that of all of them, and whether all elements are finite."""
     squares = [xp.vdot(gradient, gradient) for gradient in gradients]
     total = float(sum(squares))
     if math.isfinite(total):
-        return [xp.sqrt(square) for square in squares], math.sqrt(total), True
+        return [xp.sqrt(square) if each else None for square in squares], math.sqrt(total), True
     if not all(bool(xp.isfinite(gradient).all()) for gradient in gradients):
         return [], math.nan if math.isnan(total) else math.inf, False
     peak = max(float(xp.abs(gradient).max(initial=0)) for gradient in gradients)  # only the squares overflow
@@ -112,8 +114,6 @@ def _norms(xp: Any, gradients: Sequence[Any]) -> tuple[list[Any], float, bool]:
 
 def _clipped(xp: Any, update: Update, gradient: Any, own: Any, norm: float) -> Any:
     """Return a gradient clipped, given its own norm and that of all gradients."""
-    if not update.clip:
-        return gradient
     if update.clip == "value":
         return xp.clip(gradient, -update.bound, update.bound)
     longest = own if update.clip == "norm" else norm

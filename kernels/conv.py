@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Elements of a block of columns: 512 KB of float32. Larger ones leave the cache, smaller ones make many small products.
 BLOCK = 1 << 17
+#: Rows of so few windows are short.
+_SHORT = 16
 
 
 def convolve(xp: Any, x: Any, w: Any, geo: Geometry, groups: int = 1, bias: Any = None) -> Any:
@@ -51,15 +53,20 @@ def convolve(xp: Any, x: Any, w: Any, geo: Geometry, groups: int = 1, bias: Any 
         xp.matmul(weights, xp.ascontiguousarray(x).reshape(n, groups, depth, length), out=result)
         if added is not None:
             result += added
-    elif m == groups and max(geo.strides) == 1 and len(geo.kernel) > 1:
-        _depthwise(xp, pad(xp, x, geo), geo, weights, added, result)
+    elif max(geo.strides) == 1 and len(geo.kernel) > 1 and (m == groups or _pays(m // groups, depth, geo)):
+        _by_lines(xp, pad(xp, x, geo), geo, weights, added, result)
     else:
         _by_blocks(xp, view(xp, pad(xp, x, geo), geo), len(geo.kernel), weights, added, result)
     return result.reshape((n, m, *geo.counts))
 
 
-def _depthwise(xp: Any, padded: Any, geo: Geometry, weights: Any, added: Any, result: Any) -> None:
-    """Fill ``result [n, groups, 1, length]``, where one column after another is one element further in the padded operand.
+def _pays(results: int, depth: int, geo: Geometry) -> bool:
+    """Whether rows are so short that copying windows takes longer than products with some more columns."""
+    return geo.counts[-1] <= _SHORT and 4 * results <= depth and results <= 4 * _SHORT
+
+
+def _by_lines(xp: Any, padded: Any, geo: Geometry, weights: Any, added: Any, result: Any) -> None:
+    """Fill ``result [n, groups, m, length]``, where one column after another is one element further in the padded operand.
 
     Rows run on through the padding, whose results are dropped: copies are long where rows are short.
     """
@@ -72,11 +79,11 @@ def _depthwise(xp: Any, padded: Any, geo: Geometry, weights: Any, added: Any, re
         (*padded.shape[:2], *geo.kernel, reach),
         (*padded.strides[:2], *(step * d for step, d in zip(steps, geo.dilations, strict=True)), padded.itemsize),
     )
-    n, groups = result.shape[:2]
-    wide = scratch(xp, "wide", (n, groups, 1, geo.counts[0] * prod(sizes[1:])), result.dtype)
+    n, groups, m = result.shape[:3]
+    wide = scratch(xp, "wide", (n, groups, m, geo.counts[0] * prod(sizes[1:])), result.dtype)
     _by_blocks(xp, windows, len(geo.kernel), weights, added, wide[..., :reach])
-    rows = wide.reshape((n, groups, geo.counts[0], *sizes[1:]))
-    result.reshape((n, groups, *geo.counts))[...] = rows[(..., *(slice(count) for count in geo.counts[1:]))]
+    rows = wide.reshape((n, groups, m, geo.counts[0], *sizes[1:]))
+    result.reshape((n, groups, m, *geo.counts))[...] = rows[(..., *(slice(count) for count in geo.counts[1:]))]
 
 
 def _by_blocks(xp: Any, windows: Any, rank: int, weights: Any, added: Any, result: Any) -> None:

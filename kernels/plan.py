@@ -11,7 +11,6 @@ from ..graph.types import FunctionRef, Tensor
 from .call import constant_array
 from .frames import Frame, Item, Loop, check_loops, find_frames, items_of
 from .fuse import fuse, keep_wide
-from .lines import line_of
 from .pruning import inputs_of, needed
 from .registry import all_kernels, find_kernel
 from .run import Run
@@ -247,9 +246,6 @@ class Planner:
                 plan.template[number] = None
         for number in {*last} - constants - {-1, *plan.outputs}:
             last[number].dead.append(number)
-        if not plan.branches:
-            for step in plan.steps:
-                step.line = line_of(step, self.xp)
 
     def _step(self, node: Node, given: Mapping[str, Any]) -> Step:
         step = Step(node, given)

@@ -8,12 +8,10 @@ from ..graph.graph import Graph, Node
 from .call import readable_attributes, supplied_types
 from .registry import Kernel
 
-#: Runs a step on a list of registers; returns whether it did.
-Line = Callable[[list[Any]], bool]
-#: Register of what is omitted, None.
-NOTHING = 0
+#: Runs steps on a list of registers; returns the number of the first that it did not run.
+Line = Callable[[list[Any]], int]
 #: Register of what variables hold.
-STATE = 1
+STATE = 0
 
 
 def is_low(dtype: DType | None) -> bool:
@@ -49,7 +47,6 @@ class Step:
         is_exact: Whether its result needs no rounding, being an element of an operand or an integer.
         is_low: Whether its only result is declared float16 or bfloat16.
         cluster: The steps that run here together, in place of the node, which is that of the last of them.
-        line: Runs it in a run that nobody looks on: see :mod:`.lines`.
     """
 
     __slots__ = (
@@ -66,7 +63,6 @@ class Step:
         "is_typed",
         "kept",
         "kernel",
-        "line",
         "loop",
         "mark",
         "node",
@@ -108,29 +104,31 @@ class Step:
         self.is_exact = False
         self.is_low = len(self.dtypes) == 1 and is_low(self.dtypes[0])
         self.cluster: Cluster | None = None
-        self.line: Line | None = None
 
 
 class Plan:
-    """A graph made ready to run. Nothing in it changes while it runs, but what kernels keep of constants; several threads can run it.
+    """A graph made ready to run. Nothing in it changes while it runs, but what kernels keep of constants, and lines; several threads can run it.
 
     Attributes:
         graph: The graph.
         steps: Its nodes in the order in which they run.
-        template: A value for each register: constants, and None for what is computed. The first are :data:`NOTHING` and
-            :data:`STATE`.
+        template: A value for each register: constants, and None for what is computed. The first is :data:`STATE`.
         inputs: Register of each graph input, -1 where nobody uses it.
         outputs: Register of each graph output.
         branches: Whether there are branches that may not be taken: Switches of TensorFlow graphs.
+        runs: How often it ran with nobody looking on, until it has lines.
+        lines: For every step, the line that begins there, if any: see :mod:`.lines`.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.steps: list[Step] = []
-        self.template: list[Any] = [None, None]
+        self.template: list[Any] = [None]
         self.inputs: list[int] = []
         self.outputs: list[int] = []
         self.branches = False
+        self.runs = 0
+        self.lines: list[Line | None] | None = None
 
 
 class Cluster(NamedTuple):

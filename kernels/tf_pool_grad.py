@@ -16,6 +16,9 @@ from .windows import Geometry, fold, pad
 if TYPE_CHECKING:
     from .call import Call
 
+#: Elements of a gradient that are handed back at a time, so that they stay in the cache.
+_BLOCK = 1 << 16
+
 
 def first_greatest(xp: Any, x: Any, geo: Geometry) -> tuple[Any, Any]:
     """Return the greatest element of every window and its place among the elements of ``x``, as it lies in memory.
@@ -89,15 +92,20 @@ def _to_equal(xp: Any, x: Any, y: Any, dy: Any, geo: Geometry) -> Any:
     bits = xp.dtype(f"i{x.dtype.itemsize}")
     dx = (xp.empty_like if covers else xp.zeros_like)(x)
     gone, came = dx.view(bits), dy.view(bits)
-    found: Any = None
-    for tap in geo.taps():
-        place = (..., *geo.slices(tap))
-        here = x[place] == y
-        if found is not None:
-            xp.greater(here, found, out=here)  # not the first
-        xp.multiply(came, here, out=gone[place])  # the bits of the gradient, or of 0, whatever it is
-        found = here if found is None else xp.logical_or(found, here, out=found)
-    return dx if found.all() else None
+    many = max(1, _BLOCK * len(x) // y.size)
+    for i in range(0, len(x), many):
+        some = slice(i, i + many)
+        found: Any = None
+        for tap in geo.taps():
+            place = (some, ..., *geo.slices(tap))
+            here = x[place] == y[some]
+            if found is not None:
+                xp.greater(here, found, out=here)  # not the first
+            xp.multiply(came[some], here, out=gone[place])  # the bits of the gradient, or of 0, whatever it is
+            found = here if found is None else xp.logical_or(found, here, out=found)
+        if not found.all():
+            return None
+    return dx
 
 
 def _check(geo: Geometry, dy: Any, lead: Sequence[int]) -> None:

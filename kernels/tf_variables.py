@@ -100,6 +100,22 @@ def assign(call: Call, handle: Handle, value: Any) -> Any:
     return same(call, handle)
 
 
+@bound("tf:AssignVariableOp", is_stateful=True)
+def bind_assign(call: Call) -> Any:
+    """Bind :func:`assign` of arrays of any shape."""
+    dtype = call.operand_dtypes[1]
+    if call.attr("validate_shape", False) or dtype is None or dtype.kind in ("string", "handle"):
+        return None
+
+    def compute(state: dict[Handle, Any], handle: Handle, value: Any) -> tuple[()]:
+        if handle.__class__ is not Handle:
+            raise KernelError("The kernel says what is wrong.")
+        state[handle] = read_only(value.copy())
+        return ()
+
+    return compute
+
+
 def same(call: Call, handle: Handle) -> Any:
     """Return the variable where the op does: those that take it by reference."""
     return handle if call.results else ()

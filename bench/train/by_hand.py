@@ -51,7 +51,7 @@ def cnn(weights: list[Any], x: Any, labels: Any) -> Any:
     w3 -= RATE * (flat.T @ p)
     b3 -= RATE * p.sum(0)
     dy2 = pool_gradient(y2, p2, dflat.reshape(p2.shape))
-    dp1 = fold(dy2 @ w2.reshape(-1, w2.shape[-1]).T, p1.shape)
+    dp1 = images_gradient(dy2, w2, p1.shape)
     w2 -= RATE * (columns2.T @ dy2).reshape(w2.shape)
     b2 -= RATE * dy2.sum(0)
     dy1 = pool_gradient(y1, p1, dp1)
@@ -73,21 +73,17 @@ def windows(x: Any) -> Any:
     n, h, w, c = x.shape
     padded = np.zeros((n, h + 2, w + 2, c), x.dtype)
     padded[:, 1:-1, 1:-1] = x
-    columns = np.empty((n, h, w, 3, 3, c), x.dtype)
-    for i in range(3):
-        for j in range(3):
-            columns[:, :, :, i, j] = padded[:, i : i + h, j : j + w]
-    return columns.reshape(n * h * w, 9 * c)
+    seen = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2))
+    return np.ascontiguousarray(seen.transpose(0, 1, 2, 4, 5, 3)).reshape(n * h * w, 9 * c)
 
 
-def fold(columns: Any, shape: Any) -> Any:
-    """Add up what :func:`windows` spread."""
+def images_gradient(dy: Any, weights: Any, shape: Any) -> Any:
+    """Return the gradient of a convolution by its images: a product for each tap, added where the tap was."""
     n, h, w, c = shape
-    columns = columns.reshape(n, h, w, 3, 3, c)
-    padded = np.zeros((n, h + 2, w + 2, c), columns.dtype)
+    padded = np.zeros((n, h + 2, w + 2, c), dy.dtype)
     for i in range(3):
         for j in range(3):
-            padded[:, i : i + h, j : j + w] += columns[:, :, :, i, j]
+            padded[:, i : i + h, j : j + w] += (dy @ weights[i, j].T).reshape(shape)
     return padded[:, 1:-1, 1:-1]
 
 
