@@ -31,7 +31,7 @@ def bind_matmul(call: Call) -> Any:
         if a.ndim != 2 or b.ndim != 2:
             raise KernelError("The kernel says what is wrong.")
         a, b = a.T if first else a, b.T if second else b
-        return multiply(a, b) if a.size * b.size <= FEW else product(xp, a, b)
+        return multiply(a, b) if len(a) * b.shape[1] <= FEW else product(xp, a, b)
 
     return compute
 

@@ -28,8 +28,8 @@ class UpdateRule(NamedTuple):
 
 def sgd(xp: Any, step: int, rate: float, variable: Any, gradient: Any) -> tuple[Any, ...]:
     """Go against the gradient."""
-    step_taken = gradient * rate
-    return (xp.subtract(variable, step_taken, out=step_taken if step_taken.ndim else None),)
+    change = gradient * rate
+    return (xp.subtract(variable, change, change) if change.ndim else variable - change,)
 
 
 def momentum(xp: Any, step: int, rate: float, variable: Any, gradient: Any, velocity: Any, *, momentum: float) -> tuple[Any, ...]:
