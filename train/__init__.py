@@ -10,6 +10,7 @@ from .loss_scale import DynamicLossScale, FixedLossScale
 from .loss_scale_optimizer import LossScaleOptimizer
 from .losses import BinaryCrossentropy, CategoricalCrossentropy, SparseCategoricalCrossentropy
 from .model import Model, Sequential
+from .model_file import load_model
 from .optimizers import LAMB, SGD, Adagrad, Adam, AdamW, Optimizer, RMSprop, StepResult, Variable
 from .schedules import ConstantRate, CosineDecay, ExponentialDecay, PiecewiseConstantDecay, PolynomialDecay, Schedule, Warmup
 
@@ -48,5 +49,6 @@ __all__ = [
     "enable_mixed_precision_graph_rewrite",
     "layers",
     "load_checkpoint",
+    "load_model",
     "save_checkpoint",
 ]

@@ -1,6 +1,7 @@
 """Models: layers that are trained, evaluated and saved together."""
 
 from collections.abc import Callable, Iterable, Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +41,7 @@ class Model(Layer):
         seed: Makes start values and the order of examples the same every time.
 
     Attributes:
-        optimizer, loss, metrics: What :meth:`compile` was given.
+        optimizer, loss, metrics, policy: What :meth:`compile` was given.
         history: What happened in the last training.
         stop_training: Callbacks end the training by setting it.
 
@@ -66,9 +67,10 @@ class Model(Layer):
         self.metrics: dict[str, Loss] = {}
         self.history: History | None = None
         self.stop_training = False
-        self._policy: Policy | None = None
+        self.policy: Policy | None = None
         self._step: Function | None = None
         self._functions: dict[Any, Function] = {}
+        self._state: dict[str, Any] = {}
 
     @property
     def layers(self) -> list[Layer]:
@@ -103,9 +105,11 @@ class Model(Layer):
         self.optimizer = find_optimizer(optimizer)
         self.loss = find_loss(loss)
         self.metrics = find_metrics(metrics, self.loss)
-        self._policy = policy
+        self.policy = policy
         self._step = Function(self._traced_step, None, None)
         self._functions = {}
+        if self._state:
+            self.take_state(self._state)
 
     def fit(
         self,
@@ -190,6 +194,47 @@ class Model(Layer):
 
         print_summary(self)
 
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write it to a file: variables, the state of the optimizer, its loss scale included, and how all of that was made.
+
+        :func:`load_model` makes a :class:`Sequential` of the file. Classes and functions of your own are not in the file: for them
+        make the model again and :meth:`load`; or compile what was loaded.
+
+        Args:
+            path: Where to, ``model.npz`` say; the file takes its name when it is complete, until then an older one stays.
+
+        Raises:
+            TrainingError: If it has no variables yet, or two of one name.
+            OSError: If the file cannot be written.
+        """
+        from .model_file import save_model
+
+        save_model(self, path)
+
+    def load(self, path: str | PathLike[str]) -> None:
+        """Go on from a file that :meth:`save` wrote; the model is built, and compiled as it was before it goes on training.
+
+        Raises:
+            TrainingError: If the file is none of such a model; nothing has changed then.
+            OSError: If it cannot be read.
+        """
+        from .model_file import fill_model
+
+        fill_model(self, path)
+
+    def take_state(self, state: dict[str, Any]) -> None:
+        """Let the optimizer go on from a state: at once, or when the model is compiled.
+
+        Raises:
+            TrainingError: If it is the state of another optimizer.
+        """
+        if self.optimizer is None:
+            self._state = state
+            return
+        self._state = {}
+        if state:
+            self.optimizer.load_state_dict(state)
+
     # ---- one batch ----------------------------------------------------------------------------------------------
 
     def run_step(self, x: Any, y: Any) -> "tuple[StepResult, dict[str, Any]]":
@@ -227,7 +272,7 @@ class Model(Layer):
     def _function(self, name: str, traced: Callable[..., Any], **arrays: Any) -> Function:
         """Return a function for arrays of these kinds and any number of examples."""
         specs = {key: TensorSpec([None, *array.shape[1:]], array.dtype) for key, array in arrays.items()}
-        return self._functions.setdefault((name, str(specs)), Function(traced, self._policy, specs))
+        return self._functions.setdefault((name, str(specs)), Function(traced, self.policy, specs))
 
     def _check_compiled(self, what: str) -> None:
         if self._step is None:
@@ -280,6 +325,11 @@ class Sequential(Model):
         if self._built:
             raise TrainingError(f"{self!r} was built already: make a new one with this layer. Received: {layer!r}")
         self._layers.append(layer)
+
+    @property
+    def layers(self) -> list[Layer]:
+        """Its layers; one that stands twice is there twice."""
+        return list(self._layers)
 
     def call(self, x: Any) -> Any:
         """Return what the last layer returns."""

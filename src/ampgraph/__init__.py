@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from ampgraph.train.function import function as function
     from ampgraph.train.model import Model as Model
     from ampgraph.train.model import Sequential as Sequential
+    from ampgraph.train.model_file import load_model as load_model
 
 __version__ = "0.1.0"
 
@@ -125,6 +126,7 @@ _NAMES = {
     "gradients": "ampgraph.graph.tracing.gradient",
     "layers": "ampgraph.train",
     "load": "ampgraph.graph.formats.files",
+    "load_model": "ampgraph.train.model_file",
     "measure": "ampgraph.kernels.measure",
     "name_scope": "ampgraph.graph.tracing.context",
     "nn": "ampgraph.graph",

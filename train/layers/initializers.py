@@ -62,6 +62,10 @@ class Starts:
         self._seed = int(np.random.default_rng().integers(2**62)) if seed is None else seed
         self._saved = saved
 
+    def seeded(self, seed: int | None) -> "Starts":
+        """Return the same for a layer that may have a seed of its own."""
+        return self if seed is None else Starts(seed, self._saved)
+
     def draw(self, path: str, shape: tuple[int, ...], dtype: "np.dtype[Any]", start: Start) -> Any:
         """Return the array that the variable called ``path`` starts with.
 

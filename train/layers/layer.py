@@ -33,6 +33,9 @@ class Layer:
         dtype: ``"float32"`` keeps what it computes in float32 when the graph is rewritten; None leaves that to the rewrite.
         seed: Makes the start values of its variables the same every time; otherwise they follow from the seed of its model.
 
+    Attributes:
+        input_shape, input_dtype, output_shape: What it was first called with, and returned; None for the number of examples.
+
     Raises:
         TrainingError: If an argument makes no sense.
 
@@ -59,6 +62,8 @@ class Layer:
             raise TrainingError(f"A seed is an integer that is not negative. Received: {seed!r}")
         self.dtype = dtype
         self.seed = seed
+        self.input_shape: tuple[int | None, ...] | None = None
+        self.input_dtype = "float32"
         self.output_shape: tuple[int | None, ...] | None = None
         self._given_name = name
         self._path: str | None = None
@@ -123,6 +128,8 @@ class Layer:
             return self._eager(x, *args, training=training, **kwargs)
         x = _as_float32(x)
         self._ready(static_shape(x) if isinstance(x, SymbolicArray) else ())
+        if self.input_shape is None and isinstance(x, SymbolicArray):
+            self.input_shape, self.input_dtype = (None, *static_shape(x)[1:]), x.dtype.name
         flag = _training.get() if training is None else bool(training)
         if "training" in inspect.signature(self.call).parameters:
             kwargs["training"] = flag
@@ -133,7 +140,7 @@ class Layer:
         finally:
             _training.reset(token)
         if self.output_shape is None and isinstance(y, SymbolicArray):
-            self.output_shape = static_shape(y)
+            self.output_shape = (None, *static_shape(y)[1:])
         return y
 
     def build(self, shape: Sequence[int | None]) -> None:
@@ -150,6 +157,11 @@ class Layer:
     def name(self) -> str:
         """Its name."""
         return (self._path or "").rpartition("/")[2] or self._given_name or _snake(type(self).__name__)
+
+    @property
+    def given_name(self) -> str | None:
+        """The name it was given by the user, if any."""
+        return self._given_name
 
     @property
     def path(self) -> str:
@@ -208,8 +220,7 @@ class Layer:
                 name = part._given_name or _fresh(part.name, names)
                 names.add(name)
                 part._path = f"{self.path}/{name}" if self.path else name
-                if part.seed is None:
-                    part._starts = self.starts
+                part._starts = self.starts.seeded(part.seed)
         paths = [part.path for part in parts]
         for path in paths:
             if paths.count(path) > 1:
