@@ -78,7 +78,7 @@ class EarlyStopping(_Watch):
 
     Args:
         monitor: Its name: ``"val_loss"``, ``"accuracy"``.
-        patience: For how many epochs in a row, at least 1.
+        patience: For how many epochs in a row it may not before that; 0 and 1 both end it at the first.
         min_delta: Changes up to this are none.
         mode: ``"min"`` or ``"max"``, which is better; ``"auto"`` takes ``"max"`` for accuracies.
         restore_best_weights: Whether the model gets back the variables of its best epoch at the end.
@@ -90,14 +90,14 @@ class EarlyStopping(_Watch):
     def __init__(
         self,
         monitor: str = "val_loss",
-        patience: int = 1,
+        patience: int = 0,
         min_delta: float = 0.0,
         mode: str = "auto",
         restore_best_weights: bool = False,
     ) -> None:
         super().__init__(monitor, mode, min_delta)
-        if type(patience) is not int or patience < 1:
-            raise TrainingError(f"The patience of EarlyStopping is a number of epochs, at least 1. Received: {patience!r}")
+        if type(patience) is not int or patience < 0:
+            raise TrainingError(f"The patience of EarlyStopping is a number of epochs, at least 0. Received: {patience!r}")
         self.patience = patience
         self.restore_best_weights = restore_best_weights
         self.stopped_epoch: int | None = None

@@ -78,7 +78,13 @@ class Model(Layer):
         return self.parts
 
     def build(self, shape: Sequence[int | None], dtype: Any = np.float32) -> None:
-        """Make the variables for inputs of a shape, the batch included: ``(None, 64)``."""
+        """Make the variables for inputs of a shape, the batch included: ``(None, 64)``, and of a dtype.
+
+        Raises:
+            TrainingError: If no layer takes them.
+        """
+        if np.dtype(dtype).kind not in "fiub":
+            raise TrainingError(f"The inputs of models are numbers. Received: {dtype!r}")
         if self.output_shape is None:
             trace(lambda x: self(x), TensorSpec([None, *shape[1:]], dtype, name="x"))
 

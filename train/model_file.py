@@ -72,7 +72,7 @@ def load_model(path: str | PathLike[str]) -> Sequential:
                 None if policy is None else Policy.from_toml(policy),
             )
         model.take_state(state)
-    except (AmpgraphError, KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
+    except (AmpgraphError, AttributeError, KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
         raise TrainingError(f"{str(path)!r} holds no model that can be made: {error}") from error
     return model
 
