@@ -195,7 +195,6 @@ def test_saving_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     first = (tmp_path / "model").read_bytes()
     model.variables[0].assign(np.zeros((3, 2)))
 
-
     def full(file: int) -> None:
         raise OSError("the disk is full")
 

@@ -235,7 +235,7 @@ class Layer:
         return self._given_name or _fresh(_snake(type(self).__name__), taken)
 
     def _scope(self) -> contextlib.AbstractContextManager[None]:
-        return name_scope(self.path.rpartition("/")[2]) if self.path else contextlib.nullcontext()
+        return name_scope(self.path.rpartition("/")[2], dtype=self.dtype) if self.path else contextlib.nullcontext()
 
 
 def _as_float32(x: Any) -> Any:
