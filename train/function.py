@@ -51,6 +51,30 @@ class Specialization:
         """Return the dtype that a value of the graph is computed in: see :meth:`Program.dtype`."""
         return self.program.dtype(name)
 
+    def export(self, *, rewritten: bool = True) -> Graph:
+        """Return a graph for TensorFlow, as :func:`ampgraph.save` writes it.
+
+        Training steps are written in TensorFlow's ops. The node ``init`` lets variables hold what they hold now; it is run once,
+        before anything else.
+
+        Args:
+            rewritten: Whether it is the graph that runs here; or else the one as traced.
+
+        Example:
+            >>> import numpy as np
+            >>> total = Variable(0.0, name="total")
+            >>> @function
+            ... def add(x):
+            ...     total.assign_add(x)
+            ...     return total.value
+            >>> graph = add.specialize(np.float32(1)).export()
+            >>> graph.attributes["preserved"]
+            ['init']
+        """
+        from .export import export_graph
+
+        return export_graph(self.program.graph if rewritten else self.graph, self.variables)
+
     def run(self, arrays: list[Any]) -> Any:
         """Run the graph on the arrays among the arguments, in order; return what the function returns."""
         with self._lock:

@@ -48,7 +48,7 @@ class Trace:
         self.variables: dict[Variable, Value] = {}
         self.prefix = ""
         self._library: Library = Library(graph.functions) if parent is None else parent._library
-        self._scope = Scope(graph, self._library, [])
+        self._scope = Scope(graph, self._library, [NOTHING] * len(graph.inputs))
         self._constants: dict[tuple[Any, ...], Value] = {}
         self._order: dict[Value, _Order] = {}
         self.sizes: dict[Value, SymbolicArray] = {}
