@@ -13,7 +13,7 @@ from ..graph.graph import Graph, Node, Value
 from ..graph.tracing.context import Trace, tracing
 from ..graph.tracing.operations import apply, value_of
 from ..kernels.apply_gradients import read_attributes
-from ..kernels.apply_step import clipped, updated
+from ..kernels.apply_step import Update, clipped, updated
 from ..kernels.call import readable_attributes
 from ..kernels.loss_scaling import ScaleRules
 
@@ -75,41 +75,74 @@ def _lower(trace: Trace, node: Node) -> None:
 def _add_step(trace: Trace, node: Node) -> tuple[list[Value], list[Node]]:
     """Add the nodes of a step; return the results of the node that it was, and the assignments."""
     update, rules = read_attributes(readable_attributes(node, {}).get)
-    count, width = node.attr("N"), len(update.rule.slots)
-    operands = [value for value in node.inputs if value is not None]
-    handles, rest = operands[: count * (1 + width) + 4], operands[count * (1 + width) + 4 :]
-    before = [_read(trace, node, handle) for handle in handles]
-    variables, slots, (scale, good_steps, bad_steps, step) = before[:count], before[count:-4], before[-4:]
-    rate, *gradients = (trace.wrap(value) for value in rest)
-    gradients = [_cast(gradient, variable.dtype) for gradient, variable in zip(gradients, variables, strict=True)]
+    turns = node.attr("accumulation_steps") or 1
+    given = _operands(node)
+    rate, *gradients = (trace.wrap(value) for value in (*given.pop("learning_rate"), *given.pop("gradients")))
+    held = {name: [_read(trace, node, handle) for handle in handles] for name, handles in given.items()}
+    after: dict[str, list[Any]] = dict(held)
+    (scale,), (step,) = held["loss_scale"], held["global_step"]
+
+    gradients = [_cast(gradient, variable.dtype) for gradient, variable in zip(gradients, held["variables"], strict=True)]
     if node.attr("scaled"):
         gradients = [gradient / scale.astype(gradient.dtype) for gradient in gradients]
+    done: Any = True
+    if turns > 1:
+        after["calls"] = [(held["calls"][0] + 1) % turns]
+        done = after["calls"][0] == 0
+        totals = [total + gradient for total, gradient in zip(held["accumulators"], gradients, strict=True)]
+        after["accumulators"] = [np.where(done, np.zeros((), total.dtype), total) for total in totals]
+        gradients = [total / turns for total in totals]
     finite: Any = np.all(np.stack([np.all(np.isfinite(gradient)) for gradient in gradients]))
+    applied = _both(done, finite if update.skip_nonfinite else True)
     *norms, norm = _norms(gradients)
-    applied = finite if update.skip_nonfinite else True
-    next_step = step + 1
-    after: list[Any] = []
-    after_slots: list[Any] = []
-    for i, (variable, gradient, own) in enumerate(zip(variables, gradients, norms, strict=True)):
-        own = own if update.skip_nonfinite else np.where(finite, own, norm)
-        gradient = clipped(np, update, gradient, own, norm)
-        number, row = next_step.astype(variable.dtype), slots[i * width : (i + 1) * width]
-        new, *new_row = updated(np, update, variable, row, gradient, number, rate.astype(variable.dtype))
-        after.append(_where(applied, new, variable))
-        after_slots += [_where(applied, new, old) for new, old in zip(new_row, row, strict=True)]
-    state = (scale, good_steps, bad_steps) if rules is None else _next_scale(rules, scale, good_steps, bad_steps, finite)
-    step_after = _where(applied, next_step, step)
+    if not update.skip_nonfinite:
+        norms = [np.where(finite, own, norm) for own in norms]
+    gradients = [clipped(np, update, gradient, own, norm) for gradient, own in zip(gradients, norms, strict=True)]
+    after["variables"], after["slots"] = _updated(update, held["variables"], held["slots"], gradients, step + 1, rate)
+    after["global_step"] = [step + 1]
+    for name in ("variables", "slots", "global_step"):
+        after[name] = [_where(applied, new, old) for new, old in zip(after[name], held[name], strict=True)]
+    if rules is not None:
+        names = ("loss_scale", "good_steps", "bad_steps")
+        moved = _next_scale(rules, finite, *(held[name][0] for name in names))
+        after |= {name: [_where(done, new, held[name][0])] for name, new in zip(names, moved, strict=True)}
     assigned = [
         trace.emit("AssignVariableOp", [handle, value_of(new, old.dtype)])
-        for handle, new, old in zip(handles, [*after, *after_slots, *state, step_after], before, strict=True)
+        for name, handles in given.items()
+        for handle, old, new in zip(handles, held[name], after[name], strict=True)
         if new is not old
     ]
-    return [value_of(applied), value_of(state[0]), value_of(step_after), value_of(norm, np.float32)], assigned
+    norm = _where(done, norm.astype(np.float32), np.float32(np.nan))
+    return [value_of(x) for x in (applied, *after["loss_scale"], *after["global_step"], norm)], assigned
+
+
+def _operands(node: Node) -> dict[str, list[Value]]:
+    """Return the operands of a step by the names that its definition has for them."""
+    assert node.schema is not None
+    spans = node.schema.split_inputs(node.signature)
+    return {name: [value for value in node.inputs[span.start : span.stop] if value is not None] for name, span in spans.items()}
+
+
+def _updated(
+    update: Update, variables: Sequence[Any], slots: Sequence[Any], gradients: Sequence[Any], step: Any, rate: Any
+) -> tuple[list[Any], list[Any]]:
+    """Return variables and slots as the update rule leaves them."""
+    width = len(update.rule.slots)
+    rows = [slots[i * width : (i + 1) * width] for i in range(len(variables))]
+    found = [
+        updated(np, update, variable, row, gradient, step.astype(variable.dtype), rate.astype(variable.dtype))
+        for variable, row, gradient in zip(variables, rows, gradients, strict=True)
+    ]
+    return [first for first, *_ in found], [slot for _, *rest in found for slot in rest]
 
 
 def _cast(x: Any, dtype: Any) -> Any:
     """Return a gradient in a dtype, by a Cast even if it has it: no op list names it, so float16 does not go on behind it."""
     return apply("Cast", x, types={"DstT": dtype})
+
+
+def _both(a: Any, b: Any) -> Any:
+    return b if a is True else a if b is True else a & b
 
 
 def _where(condition: Any, new: Any, old: Any) -> Any:
@@ -143,7 +176,7 @@ def _roots(gradients: Sequence[Any]) -> list[Any]:
     return [np.sqrt(square) for square in [*squares, np.sum(np.stack(squares))]]
 
 
-def _next_scale(rules: ScaleRules, scale: Any, good_steps: Any, bad_steps: Any, finite: Any) -> tuple[Any, Any, Any]:
+def _next_scale(rules: ScaleRules, finite: Any, scale: Any, good_steps: Any, bad_steps: Any) -> tuple[Any, Any, Any]:
     """Return what :func:`~ampgraph.kernels.loss_scaling.next_scale` does."""
     wide = scale.astype(np.float64)
     grown, lower = ((wide * factor).astype(scale.dtype) for factor in (rules.growth_factor, rules.backoff_factor))
