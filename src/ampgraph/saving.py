@@ -35,6 +35,8 @@ def save(
 
 
 def _for_tensorflow(graph: Graph) -> Graph:
+    if all(node.domain != "ampgraph" for part in graph.all_graphs() for node in part.nodes):
+        return graph  # most do not train, and need not wait for what follows
     from ampgraph.train.lowering import lower_apply_gradients
 
     return lower_apply_gradients(graph)
