@@ -46,8 +46,11 @@ class StepGraph:
         handles = [self._variable(f"v{i}", array) for i, array in enumerate(arrays)]
         for i, array in enumerate(arrays):
             handles += [self._variable(f"v{i}/{k}", np.full_like(array, x)) for k, x in update.rule.slots.items()]
+        turns = optimizer.accumulation_steps
+        if turns > 1:
+            handles += [self._variable(f"sum{i}", np.zeros_like(array)) for i, array in enumerate(arrays)]
         handles.append(self._variable("loss_scale", np.float32(scale.scale)))
-        handles += [self._variable(name, np.int64(0)) for name in ("good_steps", "bad_steps", "global_step")]
+        handles += [self._variable(name, np.int64(0)) for name in ("good_steps", "bad_steps", "calls", "global_step")]
         rules = scale.rules if isinstance(scale, DynamicLossScale) else None
         gradients = [graph.add_input(f"g{i}", ag.find_dtype(dtype), Shape(array.shape)) for i, array in enumerate(arrays)]
         rate = Tensor.of(np.float32(optimizer.learning_rate))
@@ -56,7 +59,7 @@ class StepGraph:
             [*handles, graph.add("Const", attributes={"value": rate}).outputs[0], *gradients],
             domain="ampgraph",
             name="train/step",
-            attributes=apply_gradients_attributes(update, rules, len(arrays), scaled=scaled),
+            attributes=apply_gradients_attributes(update, rules, len(arrays), scaled=scaled, accumulation_steps=turns),
         )
         reads = [
             graph.add("ReadVariableOp", [handle], types={"dtype": handle.producer.types["dtype"]}, controls=[self.node])

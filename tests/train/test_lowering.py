@@ -68,7 +68,8 @@ def steps(draw: st.DrawFn) -> tuple[StepGraph, list[list[Any]]]:
     scale = draw(st.one_of(dynamic, st.builds(FixedLossScale, st.sampled_from([1.0, 128.0]))))
     dtype = draw(st.sampled_from(["float16", "bfloat16", "float32"]))
     skip = draw(st.booleans())
-    step = StepGraph(LossScaleOptimizer(inner, scale), dtype, scaled=draw(st.booleans()), skip_nonfinite=skip)
+    optimizer = LossScaleOptimizer(inner, scale, accumulation_steps=draw(st.sampled_from([1, 1, 2, 3])))
+    step = StepGraph(optimizer, dtype, scaled=draw(st.booleans()), skip_nonfinite=skip)
     numbers = np.random.default_rng(draw(st.integers(0, 999)))
     special = st.sampled_from([0.0, 1.0, 1.0, 1.0, 3e4, 1e-6, np.inf, -np.inf, np.nan])
     rows = draw(st.lists(st.tuples(special, special), min_size=1, max_size=5))
@@ -121,7 +122,7 @@ def test_names_results_and_order_stay() -> None:
     assert (node.op_type, [value.name for value in lowered.outputs]) == ("IdentityN", [v.name for v in step.graph.outputs])
     assert {source.op_type for source in node.controls} == {"AssignVariableOp"}
     reads = [other for other in lowered.nodes if other.name.startswith(f"{node.name}/") and other.op_type == "ReadVariableOp"]
-    assert len(reads) == 6
+    assert len(reads) == 7
     assert all([source.name for source in other.controls] == ["before"] for other in reads)
 
 
