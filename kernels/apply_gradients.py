@@ -5,7 +5,7 @@ variables and slots, counts the step and moves the loss scale. All of its state 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..graph.errors import KernelError
@@ -50,15 +50,22 @@ def apply_gradients_attributes(
     }
 
 
-def _read_attributes(call: "Call") -> tuple[Update, ScaleRules | None]:
-    """Return what :func:`apply_gradients_attributes` wrote."""
-    name, clip = call.attr("rule"), call.attr("clip")
+def read_attributes(attr: Callable[[str], Any]) -> tuple[Update, ScaleRules | None]:
+    """Return what :func:`apply_gradients_attributes` wrote.
+
+    Args:
+        attr: Returns an attribute by its name: text as ``str``, tensors as arrays.
+
+    Raises:
+        KernelError: If the attributes make no sense.
+    """
+    name, clip = attr("rule"), attr("clip")
     rule = UPDATE_RULES.get(name)
     if rule is None:
         raise KernelError(f"ApplyGradients knows the rules {', '.join(UPDATE_RULES)}. Received: {name!r}")
     if clip not in CLIPS:
         raise KernelError(f"ApplyGradients clips by {', '.join(CLIPS[1:])}, or not at all. Received: {clip!r}")
-    numbers, scale_rules = call.attr("numbers").tolist(), call.attr("scale_rules").tolist()
+    numbers, scale_rules = attr("numbers").tolist(), attr("scale_rules").tolist()
     if len(numbers) != len(rule.numbers) or len(scale_rules) not in (0, len(ScaleRules._fields)):
         raise KernelError(
             f"ApplyGradients needs the {len(rule.numbers)} numbers of rule {name}, and {len(ScaleRules._fields)} or no numbers that "
@@ -67,10 +74,10 @@ def _read_attributes(call: "Call") -> tuple[Update, ScaleRules | None]:
     update = Update(
         rule,
         dict(zip(rule.numbers, numbers, strict=True)),
-        float(call.attr("weight_decay")),
+        float(attr("weight_decay")),
         clip,
-        float(call.attr("bound")),
-        call.attr("skip_nonfinite"),
+        float(attr("bound")),
+        attr("skip_nonfinite"),
     )
     if not scale_rules:
         return update, None
@@ -82,7 +89,7 @@ def _read_attributes(call: "Call") -> tuple[Update, ScaleRules | None]:
 def apply_gradients(call: "Call", *operands: Any) -> tuple[Any, ...]:
     """Apply gradients to variables, or drop them where one is not finite; return how that went."""
     xp = call.xp
-    update, rules = _read_attributes(call)
+    update, rules = read_attributes(call.attr)
     count, width, turns = call.attr("N"), len(update.rule.slots), call.attr("accumulation_steps")
     sizes = (count, count * width, count if turns > 1 else 0)
     if sizes != (count, call.attr("M"), call.attr("A")):

@@ -44,11 +44,13 @@ class Specialization:
         self._owners = [(owner, owner.policy) for owner in dict.fromkeys(watched.owner for watched in traced.watched)]
         self.policy = self._find_policy(policy, traced.float_scopes)
         graph = traced.graph
-        count = len(graph.outputs)
-        for watched in traced.watched:
-            add_output(graph, watched.step.outputs[0])
-            if watched.loss is not None:
-                add_output(graph, watched.loss)
+        if traced.watched:
+            graph = graph.copy()
+            for watched in traced.watched:
+                for value in (watched.step.outputs[0], watched.loss):
+                    if value is not None:
+                        graph.outputs.append(graph.value(value.name))
+                        graph.output_names.append(value.name)
         if self.policy is not None:
             result = auto_mixed_precision(graph, self.policy)
             graph, self.report = result.graph, result.report
@@ -56,7 +58,7 @@ class Specialization:
                 warnings.warn(f"Nothing in {name}({signature}) is rewritten: {_why(self.report)}", RuntimeWarning, stacklevel=5)
         self.program = Program(graph)
         self.variables: Mapping[str, Variable] = MappingProxyType(traced.variables)
-        self._watched = _pair(traced.watched, graph, count)
+        self._watched = _pair(traced.watched, graph, len(traced.graph.outputs))
         self._inputs = traced.inputs
         self._results = traced.results
         self._handles = {Handle(name): variable for name, variable in traced.variables.items()}
@@ -86,6 +88,32 @@ class Specialization:
         """Return the dtype that a value of the graph is computed in: see :meth:`Program.dtype`."""
         return self.program.dtype(name)
 
+    def export(self, *, rewritten: bool = True) -> Graph:
+        """Return a graph for TensorFlow, as :func:`ampgraph.save` writes it.
+
+        Training steps are written in TensorFlow's ops. The node ``init`` lets variables hold what they hold now; it is run once,
+        before anything else.
+
+        Args:
+            rewritten: Whether it is the graph that runs here; or else the one as traced.
+
+        Example:
+            >>> import numpy as np
+            >>> total = Variable(0.0, name="total")
+            >>> @function
+            ... def add(x):
+            ...     total.assign_add(x)
+            ...     return total.value
+            >>> graph = add.specialize(np.float32(1)).export()
+            >>> graph.attributes["preserved"]
+            ['init']
+        """
+        from .export import export_graph
+
+        for owner, _ in self._owners:
+            owner.before_run()
+        return export_graph(self.program.graph if rewritten else self.graph, self.variables)
+
     def run(self, arrays: list[Any]) -> Any:
         """Run the graph on the arrays among the arguments, in order; return what the function returns."""
         feeds = dict(zip(self._inputs, arrays, strict=True))
@@ -113,12 +141,6 @@ class Specialization:
 
     def __repr__(self) -> str:
         return f"<Specialization ({self.signature}): {len(self.program.graph)} nodes>"
-
-
-def add_output(graph: Graph, value: Value) -> None:
-    """Make a value an output of a graph, under its own name."""
-    graph.outputs.append(value)
-    graph.output_names.append(value.name)
 
 
 def _pair(watched: list[Watched], graph: Graph, start: int) -> list[tuple[Any, Node, Value | None]]:

@@ -52,7 +52,7 @@ class Trace:
         self.float_scopes: list[str] = [] if parent is None else parent.float_scopes
         self.watched: list[Watched] = []
         self._library: Library = Library(graph.functions) if parent is None else parent._library
-        self._scope = Scope(graph, self._library, [])
+        self._scope = Scope(graph, self._library, [NOTHING] * len(graph.inputs))
         self._constants: dict[tuple[Any, ...], Value] = {}
         self._order: dict[Value, _Order] = {}
         self.sizes: dict[Value, SymbolicArray] = {}

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from ampgraph.graph.errors import TrainingError as TrainingError
     from ampgraph.graph.errors import VerifyError as VerifyError
     from ampgraph.graph.formats.files import load as load
-    from ampgraph.graph.formats.files import save as save
     from ampgraph.graph.graph import Graph as Graph
     from ampgraph.graph.graph import Node as Node
     from ampgraph.graph.graph import Value as Value
@@ -65,6 +64,7 @@ if TYPE_CHECKING:
     from ampgraph.rewrite import RewriteResult as RewriteResult
     from ampgraph.rewrite import Target as Target
     from ampgraph.rewrite import auto_mixed_precision as auto_mixed_precision
+    from ampgraph.saving import save as save
     from ampgraph.train import DynamicLossScale as DynamicLossScale
     from ampgraph.train import FixedLossScale as FixedLossScale
     from ampgraph.train import LossScaleOptimizer as LossScaleOptimizer
@@ -132,7 +132,7 @@ _NAMES = {
     "nn": "ampgraph.graph",
     "parse_graph": "ampgraph.graph.text",
     "random": "ampgraph.graph",
-    "save": "ampgraph.graph.formats.files",
+    "save": "ampgraph.saving",
     "stop_gradient": "ampgraph.graph.tracing.gradient",
     "trace": "ampgraph.graph.trace",
     "train": "ampgraph",
