@@ -144,7 +144,7 @@ def test_models_of_their_own_load_into_what_code_made(tmp_path: Path) -> None:
     part.fit(X, Y, epochs=1, verbose=0)
     part.save(tmp_path / "model")
     with pytest.raises(
-        ag.TrainingError, match=r"a model that only your code can make: .*Its reason: <Net 'net'> is of a class of your own"
+        ag.TrainingError, match=r"a model that only your code can make: .*Its reason: The loss is a function of your own"
     ):
         ag.load_model(tmp_path / "model")
     with pytest.raises(
