@@ -14,7 +14,7 @@ from .dtypes import dtype_of_array
 from .errors import TraceError
 from .graph import Graph, Value
 from .tracing.array import SymbolicArray
-from .tracing.context import Trace, active, tracing
+from .tracing.context import Trace, Watched, active, tracing
 from .tracing.operations import value_of
 from .tracing.structure import as_name, leaves, rebuild
 from .tracing.variable import Variable
@@ -48,12 +48,16 @@ class Traced(NamedTuple):
         inputs: The names of the Placeholders, in the order of the arguments' arrays.
         variables: The variables that the function uses, by the names that their handles have in the graph.
         results: What the function returned, with an :class:`Output` for every array.
+        float_scopes: Name scopes whose nodes stay float32 when the graph is rewritten.
+        watched: Training steps in the graph, and the optimizers that look at them.
     """
 
     graph: Graph
     inputs: list[str]
     variables: dict[str, Variable]
     results: Any
+    float_scopes: list[str]
+    watched: list[Watched]
 
 
 class Output:
@@ -125,7 +129,7 @@ def trace_function(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
             )
         results = _add_outputs(outermost, results)
     variables = {handle.name: variable for variable, handle in outermost.variables.items()}
-    return Traced(outermost.graph, inputs, variables, results)
+    return Traced(outermost.graph, inputs, variables, results, outermost.float_scopes, outermost.watched)
 
 
 def _add_inputs(outermost: Trace, bound: inspect.BoundArguments) -> list[str]:

@@ -84,9 +84,9 @@ def apply_step(
                 return Applied(False, False, variables, slots, norm)
             norms = [norm] * len(gradients)
         if update.clip:
-            gradients = [_clipped(xp, update, gradient, own, norm) for gradient, own in zip(gradients, norms, strict=True)]
+            gradients = [clipped(xp, update, gradient, own, norm) for gradient, own in zip(gradients, norms, strict=True)]
         results = [
-            _updated(xp, update, variable, slot, gradient, step, rate)
+            updated(xp, update, variable, slot, gradient, variable.dtype.type(step), rate)
             for variable, slot, gradient in zip(variables, slots, gradients, strict=True)
         ]
     return Applied(finite, True, [first for first, *_ in results], [rest for _, *rest in results], norm)
@@ -106,22 +106,29 @@ def _norms(xp: Any, gradients: Sequence[Any], each: bool) -> tuple[list[Any], fl
         return [xp.sqrt(square) if each else None for square in squares], math.sqrt(total), True
     if not all(bool(xp.isfinite(gradient).all()) for gradient in gradients):
         return [], math.nan if math.isnan(total) else math.inf, False
-    peak = max(float(xp.abs(gradient).max(initial=0)) for gradient in gradients)  # only the squares overflow
-    scaled = [gradient.astype(xp.float64) / peak for gradient in gradients]
-    squares = [xp.vdot(gradient, gradient) for gradient in scaled]
-    return [xp.sqrt(square) * peak for square in squares], math.sqrt(float(sum(squares))) * peak, True
+    norms = [_large_norm(xp, gradient) for gradient in gradients]  # only the squares overflow
+    return norms, math.hypot(*map(float, norms)), True
 
 
-def _clipped(xp: Any, update: Update, gradient: Any, own: Any, norm: float) -> Any:
+def _large_norm(xp: Any, gradient: Any) -> Any:
+    """Return the norm of a gradient whose squares may overflow."""
+    peak = xp.maximum(xp.abs(gradient).max(initial=0), 1).astype(xp.float64)
+    part = gradient / peak
+    return peak * xp.sqrt(xp.vdot(part, part))
+
+
+def clipped(xp: Any, update: Update, gradient: Any, own: Any, norm: float) -> Any:
     """Return a gradient clipped, given its own norm and that of all gradients."""
+    if not update.clip:
+        return gradient
     if update.clip == "value":
         return xp.clip(gradient, -update.bound, update.bound)
     longest = own if update.clip == "norm" else norm
     return gradient * (update.bound / xp.maximum(longest, update.bound)).astype(gradient.dtype)
 
 
-def _updated(xp: Any, update: Update, variable: Any, slots: Sequence[Any], gradient: Any, step: int, rate: float) -> Any:
-    """Return a variable and its slots after a step."""
+def updated(xp: Any, update: Update, variable: Any, slots: Sequence[Any], gradient: Any, step: int, rate: float) -> Any:
+    """Return a variable and its slots after a step; ``step`` counts from 1 and is a scalar of the variable's dtype."""
     if update.weight_decay:
         variable = variable - variable * update.weight_decay * rate
     return update.rule.update(xp, step, rate, variable, gradient, *slots, **update.numbers)

@@ -15,7 +15,8 @@ class UpdateRule(NamedTuple):
     Attributes:
         name: The rule's name, the key of :data:`UPDATE_RULES`.
         update: ``update(xp, step, rate, variable, gradient, *slots, **numbers)`` returns the new variable and new slots.
-            ``step`` counts from 1; ``rate`` is the learning rate; gradient and slots have the variable's shape and dtype.
+            ``step`` counts from 1 and is a scalar of the variable's dtype; ``rate`` is the learning rate; gradient and slots
+            have the variable's shape and dtype. All of them may be symbolic arrays of a function that is being traced.
         slots: Names of the slots, in order, and what each is filled with at first.
         numbers: Names of the other numbers of the formula and their defaults.
     """
@@ -26,19 +27,18 @@ class UpdateRule(NamedTuple):
     numbers: Mapping[str, float] = MappingProxyType({})
 
 
-def sgd(xp: Any, step: int, rate: float, variable: Any, gradient: Any) -> tuple[Any, ...]:
+def sgd(xp: Any, step: Any, rate: Any, variable: Any, gradient: Any) -> tuple[Any, ...]:
     """Go against the gradient."""
-    change = gradient * rate
-    return (xp.subtract(variable, change, change) if change.ndim else variable - change,)
+    return (gradient * -rate + variable,)  # NumPy adds to the product in place
 
 
-def momentum(xp: Any, step: int, rate: float, variable: Any, gradient: Any, velocity: Any, *, momentum: float) -> tuple[Any, ...]:
+def momentum(xp: Any, step: Any, rate: Any, variable: Any, gradient: Any, velocity: Any, *, momentum: float) -> tuple[Any, ...]:
     """Add up steps that fade."""
     velocity = velocity * momentum - gradient * rate
     return variable + velocity, velocity
 
 
-def nesterov(xp: Any, step: int, rate: float, variable: Any, gradient: Any, velocity: Any, *, momentum: float) -> tuple[Any, ...]:
+def nesterov(xp: Any, step: Any, rate: Any, variable: Any, gradient: Any, velocity: Any, *, momentum: float) -> tuple[Any, ...]:
     """Add up steps that fade, and look one step ahead."""
     velocity = velocity * momentum - gradient * rate
     return variable + (velocity * momentum - gradient * rate), velocity
@@ -46,8 +46,8 @@ def nesterov(xp: Any, step: int, rate: float, variable: Any, gradient: Any, velo
 
 def adam(
     xp: Any,
-    step: int,
-    rate: float,
+    step: Any,
+    rate: Any,
     variable: Any,
     gradient: Any,
     mean: Any,
@@ -63,16 +63,16 @@ def adam(
     return variable - mean * alpha / (xp.sqrt(square) + epsilon), mean, square
 
 
-def _moments(step: int, gradient: Any, mean: Any, square: Any, beta_1: float, beta_2: float) -> tuple[Any, ...]:
+def _moments(step: Any, gradient: Any, mean: Any, square: Any, beta_1: float, beta_2: float) -> tuple[Any, ...]:
     """Return the running means of gradients and of their squares, and what part of each the zeros it began with do not make up."""
     number = gradient.dtype.type  # the powers are rounded to the dtype, as Keras does
     mean = mean + (gradient - mean) * (1 - beta_1)
     square = square + (gradient * gradient - square) * (1 - beta_2)
-    return mean, square, 1 - number(beta_1) ** number(step), 1 - number(beta_2) ** number(step)
+    return mean, square, 1 - number(beta_1) ** step, 1 - number(beta_2) ** step
 
 
 def rmsprop(
-    xp: Any, step: int, rate: float, variable: Any, gradient: Any, square: Any, *, rho: float, epsilon: float
+    xp: Any, step: Any, rate: Any, variable: Any, gradient: Any, square: Any, *, rho: float, epsilon: float
 ) -> tuple[Any, ...]:
     """Divide by the root of the running mean of squared gradients."""
     square = square * rho + gradient * gradient * (1 - rho)
@@ -81,8 +81,8 @@ def rmsprop(
 
 def rmsprop_momentum(
     xp: Any,
-    step: int,
-    rate: float,
+    step: Any,
+    rate: Any,
     variable: Any,
     gradient: Any,
     square: Any,
@@ -98,7 +98,7 @@ def rmsprop_momentum(
     return variable - steps, square, steps
 
 
-def adagrad(xp: Any, step: int, rate: float, variable: Any, gradient: Any, squares: Any, *, epsilon: float) -> tuple[Any, ...]:
+def adagrad(xp: Any, step: Any, rate: Any, variable: Any, gradient: Any, squares: Any, *, epsilon: float) -> tuple[Any, ...]:
     """Divide by the root of the sum of squared gradients."""
     squares = squares + gradient * gradient
     return variable - gradient * rate / xp.sqrt(squares + epsilon), squares
@@ -106,8 +106,8 @@ def adagrad(xp: Any, step: int, rate: float, variable: Any, gradient: Any, squar
 
 def lamb(
     xp: Any,
-    step: int,
-    rate: float,
+    step: Any,
+    rate: Any,
     variable: Any,
     gradient: Any,
     mean: Any,

@@ -14,7 +14,9 @@ def enable_mixed_precision_graph_rewrite(
 ) -> LossScaleOptimizer:
     """Wrap an optimizer, so that it trains in mixed precision.
 
-    Use the returned optimizer; the wrapped one knows nothing of loss scales. Other optimizers are not affected.
+    Functions made by :func:`ampgraph.function` in which the returned optimizer differentiates a loss, with ``minimize`` or
+    ``compute_gradients``, are rewritten, forward and backward together. Nothing else is: no other function, no other optimizer, and
+    no code outside of such functions.
 
     Args:
         opt: An optimizer of :mod:`ampgraph.train` that is not wrapped yet.
@@ -39,10 +41,13 @@ def enable_mixed_precision_graph_rewrite(
 def disable_mixed_precision_graph_rewrite(opt: LossScaleOptimizer | Optimizer) -> Optimizer:
     """Return the optimizer that was wrapped, which goes on without loss scale; one that was not comes back, with a warning.
 
+    Functions in which ``opt`` differentiates are traced anew at their next call and no longer rewritten.
+
     Raises:
         TrainingError: If ``opt`` is no optimizer.
     """
     if isinstance(opt, LossScaleOptimizer):
+        opt.policy = None
         return opt.inner
     if not isinstance(opt, Optimizer):
         raise TrainingError(f"An optimizer is needed. Received: {opt!r} of type {type(opt).__name__}")

@@ -1,8 +1,11 @@
 """Functions on NumPy arrays that run as graphs: traced once for each signature, rewritten where asked for, compiled."""
 
+import dataclasses
 import functools
 import inspect
+import re
 import threading
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from types import MappingProxyType
@@ -11,15 +14,16 @@ from typing import Any
 import numpy as np
 
 from ..graph.dtypes import DType, dtype_of_array
-from ..graph.errors import TraceError
-from ..graph.graph import Graph
+from ..graph.errors import TraceError, TrainingError
+from ..graph.graph import Graph, Node, Value
 from ..graph.trace import Output, TensorSpec, Traced, is_array, trace_function
-from ..graph.tracing.context import active
+from ..graph.tracing.context import Watched, active
 from ..graph.tracing.structure import leaves, rebuild, rebuilder
 from ..graph.tracing.variable import Variable, array_of, set_array
 from ..kernels.handle import Handle
 from ..kernels.program import Program
 from ..rewrite import Policy, RewriteReport, auto_mixed_precision
+from .diagnosis import Diagnosis
 
 
 class Specialization:
@@ -27,22 +31,35 @@ class Specialization:
 
     Attributes:
         signature: The arguments it is for: ``x: f32[5,3], training=True``.
+        policy: What its graph is rewritten for, or None.
         graph: The graph as traced.
         report: What the rewrite decided and why; None without a policy.
         program: What runs: of the rewritten graph, if there is a policy.
         variables: The variables that it uses, by their names in the graph.
     """
 
-    def __init__(self, signature: str, traced: Traced, policy: Policy | None) -> None:
+    def __init__(self, name: str, signature: str, traced: Traced, policy: Policy | None) -> None:
         self.signature = signature
         self.graph: Graph = traced.graph
         self.report: RewriteReport | None = None
+        self._owners = [(owner, owner.policy) for owner in dict.fromkeys(watched.owner for watched in traced.watched)]
+        self.policy = self._find_policy(policy, traced.float_scopes)
         graph = traced.graph
-        if policy is not None:
-            result = auto_mixed_precision(graph, policy)
+        if traced.watched:
+            graph = graph.copy()
+            for watched in traced.watched:
+                for value in (watched.step.outputs[0], watched.loss):
+                    if value is not None:
+                        graph.outputs.append(graph.value(value.name))
+                        graph.output_names.append(value.name)
+        if self.policy is not None:
+            result = auto_mixed_precision(graph, self.policy)
             graph, self.report = result.graph, result.report
+            if not self.report.low:
+                warnings.warn(f"Nothing in {name}({signature}) is rewritten: {_why(self.report)}", RuntimeWarning, stacklevel=5)
         self.program = Program(graph)
         self.variables: Mapping[str, Variable] = MappingProxyType(traced.variables)
+        self._watched = _pair(traced.watched, graph, len(traced.graph.outputs))
         self._inputs = traced.inputs
         self._rebuild = rebuilder(
             traced.results, lambda leaf: itemgetter(leaf.name) if isinstance(leaf, Output) else lambda outputs: leaf
@@ -50,25 +67,77 @@ class Specialization:
         self._handles = {Handle(name): variable for name, variable in traced.variables.items()}
         self._lock = threading.Lock()
 
+    def _find_policy(self, policy: Policy | None, float_scopes: list[str]) -> Policy | None:
+        """Return what to rewrite for: what the function says, else what the optimizers in it say, with the scopes kept in float32."""
+        if policy is None:
+            policies = list(dict.fromkeys(given for _, given in self._owners if given is not None))
+            if len(policies) > 1:
+                raise TrainingError(
+                    "A graph is rewritten once, and the optimizers in it want it differently; say which with policy= of "
+                    f"ampgraph.function. Received: {policies[0]} and {policies[1]}"
+                )
+            policy = policies[0] if policies else None
+        if policy is None or not float_scopes:
+            return policy
+        kept = (f"(gradients/)*{re.escape(scope)}.*=none" for scope in float_scopes)
+        return dataclasses.replace(policy, nodes=(*kept, *policy.nodes))
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the optimizers in it still say what they said when it was traced."""
+        return all(owner.policy is policy for owner, policy in self._owners)
+
     def dtype(self, name: str) -> DType | None:
         """Return the dtype that a value of the graph is computed in: see :meth:`Program.dtype`."""
         return self.program.dtype(name)
 
+    def export(self, *, rewritten: bool = True) -> Graph:
+        """Return a graph for TensorFlow, as :func:`ampgraph.save` writes it.
+
+        Training steps are written in TensorFlow's ops. The node ``init`` lets variables hold what they hold now; it is run once,
+        before anything else.
+
+        Args:
+            rewritten: Whether it is the graph that runs here; or else the one as traced.
+
+        Example:
+            >>> import numpy as np
+            >>> total = Variable(0.0, name="total")
+            >>> @function
+            ... def add(x):
+            ...     total.assign_add(x)
+            ...     return total.value
+            >>> graph = add.specialize(np.float32(1)).export()
+            >>> graph.attributes["preserved"]
+            ['init']
+        """
+        from .export import export_graph
+
+        for owner, _ in self._owners:
+            owner.before_run()
+        return export_graph(self.program.graph if rewritten else self.graph, self.variables)
+
     def run(self, arrays: Sequence[Any]) -> Any:
         """Run the graph on the arrays among the arguments, in order; return what the function returns."""
+        feeds = dict(zip(self._inputs, arrays, strict=True))
         with self._lock:
+            for owner, _ in self._owners:
+                owner.before_run()
             state = self.program.state
-            for handle, variable in self._handles.items():
-                state[handle] = array_of(variable)
-            outputs = self.program(dict(zip(self._inputs, arrays, strict=True)))
+            before = {handle: array_of(variable) for handle, variable in self._handles.items()}
+            state.update(before)
+            outputs = self.program(feeds)
             held = set()
             for handle, variable in self._handles.items():
                 array = state[handle]  # which no feed is a part of: the executor lets variables hold nothing that others hold
                 set_array(variable, array)
                 held.add(id(_owner(array)))
-        for name, output in outputs.items():
-            if id(_owner(output)) in held:
-                outputs[name] = output.copy()
+            for name, output in outputs.items():
+                if id(_owner(output)) in held:
+                    outputs[name] = output.copy()
+            for owner, step, loss in self._watched:
+                diagnosis = Diagnosis(self.program, feeds, before, step, loss)
+                owner.after_run(bool(outputs[step.outputs[0].name]), None if loss is None else outputs[loss.name], diagnosis)
         return self._rebuild(outputs)
 
     def __repr__(self) -> str:
@@ -82,11 +151,26 @@ def _owner(array: Any) -> Any:
     return array
 
 
+def _pair(watched: list[Watched], graph: Graph, start: int) -> list[tuple[Any, Node, Value | None]]:
+    """Return who looks at which step and which loss of a graph that was rewritten since; ``start`` is its first output for it."""
+    rest = iter(graph.outputs[start:])
+    return [(who.owner, next(rest).producer, None if who.loss is None else next(rest)) for who in watched]
+
+
+def _why(report: RewriteReport) -> str:
+    """Return a sentence that says why nothing became low."""
+    if report.notes:
+        return "; ".join(report.notes)
+    return (
+        f"no op of it is on the AllowList for {report.target} on a {report.device_type}, or each is kept for a reason of its own."
+    )
+
+
 class Function:
     """A function that runs as a graph: see :func:`function`.
 
     Attributes:
-        policy: What its graphs are rewritten for, or None.
+        policy: What its graphs are rewritten for; what the optimizers in it say when None.
     """
 
     def __init__(
@@ -125,7 +209,7 @@ class Function:
         key = () if kwargs else tuple([(x.dtype, x.shape) for x in args if x.__class__ is np.ndarray])
         if len(key) == len(args):
             found = self._quick.get(key)
-            if found is not None:
+            if found is not None and found.is_current:
                 return found.run(args)
         found, arrays = self._find(args, kwargs)
         for array in arrays:
@@ -157,7 +241,7 @@ class Function:
                 (path, leaf) for path, leaf in leaves(bound.arguments) if type(leaf).__hash__ is None and not is_array(leaf)
             )
             raise TraceError(f"Argument {wrong[0]} is neither an array nor hashable. Received: {wrong[1]!r}") from None
-        if found is None:
+        if found is None or not found.is_current:
             found = self._cache[tuple(key)] = self._trace(bound)
         return found, arrays
 
@@ -169,7 +253,7 @@ class Function:
         bound.arguments.update(arguments)
         signature = ", ".join(f"{path}{_shown(leaf)}" for path, leaf in leaves(arguments))
         traced = trace_function(self._function, bound.args, bound.kwargs)
-        return Specialization(signature, traced, self.policy)
+        return Specialization(getattr(self, "__name__", "function"), signature, traced, self.policy)
 
     def __repr__(self) -> str:
         return f"<Function {getattr(self, '__name__', '')}: {len(self._cache)} signatures>"
@@ -197,7 +281,8 @@ def function(
 
     Args:
         python_function: The function.
-        policy: What its graphs are rewritten for; they stay as they are when None.
+        policy: What its graphs are rewritten for. When None, that of the optimizers that differentiate in them, if
+            :func:`~ampgraph.enable_mixed_precision_graph_rewrite` gave them one; else they stay as they are.
         input_signature: A :class:`TensorSpec` for arguments by name (``"x"``, ``"params/w"``), so that one graph serves all sizes
             that are None there.
 

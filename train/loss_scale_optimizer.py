@@ -3,19 +3,28 @@
 import dataclasses
 import math
 import warnings
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from ..graph.errors import TrainingError
+from ..graph.tracing.context import active
+from ..graph.tracing.variable import array_of, set_array
 from ..rewrite import Policy
-from .loss_scale import DynamicLossScale, LossScale, find_loss_scale
+from .loss_scale import DynamicLossScale, FixedLossScale, LossScale, find_loss_scale
 from .optimizers import GradsAndVars, Optimizer, StepResult, Variable, named, with_gradients
+from .state import ScaleVariables
+
+if TYPE_CHECKING:
+    from .diagnosis import Diagnosis
 
 
 class LossScaleOptimizer:
     """Applies gradients of a scaled loss with another optimizer, and drops those that are not finite.
 
-    A dropped step leaves variables, slots and ``global_step`` as they are and lowers the loss scale.
+    A dropped step leaves variables, slots and ``global_step`` as they are and lowers the loss scale. The graph of a traced function
+    that calls :meth:`minimize` or :meth:`compute_gradients` is rewritten as ``policy`` says, forward and backward together.
 
     Args:
         inner: The optimizer that makes the steps.
@@ -28,7 +37,6 @@ class LossScaleOptimizer:
 
     Attributes:
         inner, accumulation_steps, policy: As given.
-        loss_scale: The loss scale, whose number is ``loss_scale.scale``.
 
     Raises:
         TrainingError: If ``inner`` is no optimizer or wrapped already, or the loss scale makes no sense.
@@ -62,18 +70,39 @@ class LossScaleOptimizer:
         if on_stall not in ("warn", "raise"):
             raise TrainingError(f"on_stall is 'warn' or 'raise'. Received: {on_stall!r}")
         self.inner = inner
-        self.loss_scale: LossScale = find_loss_scale(loss_scale)
+        self._loss_scale: LossScale = find_loss_scale(loss_scale)
+        self._state = ScaleVariables(self._loss_scale.scale)
+        self._take_over(self._loss_scale)
         self.accumulation_steps = accumulation_steps
         self.policy = policy
         self._max_skips = max_skips
         self._on_stall = on_stall
-        self._accumulated: dict[str, Any] = {}
-        self._calls = 0
         self._stalled = 0
         self._loss_was_finite = True
 
     def __repr__(self) -> str:
         return f"LossScaleOptimizer({self.inner!r}, {self.loss_scale!r})"
+
+    @property
+    def loss_scale(self) -> LossScale:
+        """The loss scale, whose number is ``loss_scale.scale``."""
+        scale = self._loss_scale
+        if isinstance(scale, FixedLossScale):
+            return scale
+        state = self._state
+        moved = (float(array_of(state.scale)), int(array_of(state.good_steps)), int(array_of(state.bad_steps)))
+        if moved != (scale.scale, scale.good_steps, scale.bad_steps):
+            number, good, bad = moved
+            self._loss_scale = scale = dataclasses.replace(scale, scale=number, good_steps=good, bad_steps=bad)
+        return scale
+
+    def _take_over(self, scale: LossScale) -> None:
+        """Let the variables hold what a loss scale is."""
+        self._loss_scale = scale
+        set_array(self._state.scale, np.array(scale.scale, np.float32))
+        if isinstance(scale, DynamicLossScale):
+            set_array(self._state.good_steps, np.array(scale.good_steps))
+            set_array(self._state.bad_steps, np.array(scale.bad_steps))
 
     @property
     def global_step(self) -> int:
@@ -87,8 +116,10 @@ class LossScaleOptimizer:
 
     def get_scaled_loss(self, loss: Any) -> Any:
         """Return a loss times the loss scale, in float32 or, if the loss has it, float64."""
-        import numpy as np
+        if active() is not None:
+            from .graph_step import scale_loss
 
+            return scale_loss(loss, self._state.scale)
         wide = np.asarray(loss)
         wide = wide.astype(wide.dtype if wide.dtype == np.float64 and isinstance(loss, np.ndarray | np.generic) else np.float32)
         with np.errstate(over="ignore"):
@@ -96,8 +127,10 @@ class LossScaleOptimizer:
 
     def get_unscaled_gradients(self, gradients: Iterable[Any]) -> list[Any]:
         """Return gradients of the scaled loss, divided by the loss scale, in float32 or wider; None where there is none."""
-        import numpy as np
+        if active() is not None:
+            from .graph_step import unscale
 
+            return [None if gradient is None else unscale(gradient, self._state.scale) for gradient in gradients]
         found = []
         with np.errstate(over="ignore"):
             for gradient in gradients:
@@ -107,79 +140,152 @@ class LossScaleOptimizer:
                 found.append(gradient)
         return found
 
+    def minimize(self, loss: Any, variables: Iterable[Any] | None = None) -> StepResult:
+        """Differentiate a loss, scaled, and apply the gradients, in a function that is traced.
+
+        Args:
+            loss: A symbolic array of one number.
+            variables: What to change: :class:`~ampgraph.Variable` objects. All of floats that the function has used so far when
+                None; those that the loss does not depend on stay as they are.
+
+        Raises:
+            TraceError: If no function is being traced.
+            TrainingError: If the loss is not one number, or depends on no variable.
+        """
+        from .graph_step import compute_gradients
+
+        return self._add_step(compute_gradients(loss, variables, self._state.scale), loss, scaled=True)
+
+    def compute_gradients(self, loss: Any, variables: Iterable[Any] | None = None) -> list[tuple[Any, Any]]:
+        """Return the gradients of a loss and the variables, as pairs: see :meth:`minimize`. None where it does not depend on one.
+
+        They are those of the scaled loss, divided by the loss scale in float32.
+        """
+        from .graph_step import compute_gradients
+
+        pairs = compute_gradients(loss, variables, self._state.scale)
+        found = self.get_unscaled_gradients(gradient for gradient, _ in pairs)
+        return [(gradient, variable) for gradient, (_, variable) in zip(found, pairs, strict=True)]
+
     def apply_gradients(self, grads_and_vars: GradsAndVars, loss: Any = None) -> StepResult:
         """Apply gradients that are no longer scaled, or drop them, and move the loss scale.
 
+        In a function that is traced, all of that happens when its graph runs.
+
         Args:
-            grads_and_vars: Pairs of what :meth:`get_unscaled_gradients` returned and the variables; those without a gradient (None)
-                stay as they are.
+            grads_and_vars: Pairs of what :meth:`get_unscaled_gradients` or :meth:`compute_gradients` returned and the variables;
+                those without a gradient (None) stay as they are.
             loss: The loss, not scaled, for the result. Where it is not finite a warning says so: no loss scale can help.
 
         Raises:
             TrainingError: If there is no gradient at all, one does not have its variable's shape, two variables have one name, or
                 training does not get on and ``on_stall`` is ``"raise"``.
         """
+        if active() is not None:
+            return self._add_step(grads_and_vars, loss, scaled=False)
         pairs = named(grads_and_vars)
         self._look_at(loss)
         if self.accumulation_steps > 1:
-            self._accumulate(pairs)
-            if self._calls < self.accumulation_steps:
-                return StepResult(loss, False, self.loss_scale.scale, self.global_step, None)
+            calls = self._accumulate(pairs)
+            if calls < self.accumulation_steps:
+                return StepResult(loss, False, self.loss_scale.scale, self.global_step, math.nan)
             pairs = self._take_accumulated(pairs)
         present = with_gradients(pairs)
-        before = self.loss_scale.scale
-        done = self.inner.apply(present, skip_nonfinite=not self.loss_scale.update(False)[1])
-        self.loss_scale = self.loss_scale.update(done.finite)[0]
-        if done.applied:
-            self._stalled = 0
-        elif self.loss_scale.scale >= before and not self._waits():
-            self._stalled += 1
-            if self._stalled == self._max_skips:
-                self._report_stall(present, loss)
+        scale = self.loss_scale
+        done = self.inner.apply(present, skip_nonfinite=not scale.update(False)[1])
+        self._take_over(scale.update(done.finite)[0])
+        self._count_stall(
+            done.applied, scale.scale, loss, lambda: [v.name for gradient, v in present if not np.isfinite(gradient).all()]
+        )
         return StepResult(loss, done.applied, self.loss_scale.scale, self.global_step, done.grad_norm)
+
+    def _add_step(self, grads_and_vars: Iterable[Any], loss: Any, *, scaled: bool) -> StepResult:
+        """Add the node that does what :meth:`apply_gradients` does."""
+        from .graph_step import add_step, check_pairs
+
+        scale = self.loss_scale
+        return add_step(
+            self,
+            self.inner.update._replace(skip_nonfinite=not scale.update(False)[1]),
+            scale.rules if isinstance(scale, DynamicLossScale) else None,
+            self.inner.state,
+            self._state,
+            with_gradients(check_pairs(grads_and_vars)),
+            loss,
+            scaled=scaled,
+            accumulation_steps=self.accumulation_steps,
+        )
+
+    def before_run(self) -> None:
+        """Let what the host decides be known to a graph that is going to run."""
+        self.inner.before_run()
+        self._scale_before = float(array_of(self._state.scale))
+
+    def after_run(self, applied: bool, loss: Any, diagnosis: "Diagnosis") -> None:
+        """Look at a run of a graph: warn of a loss that is not finite, and of training that does not get on.
+
+        Raises:
+            TrainingError: If it does not, and ``on_stall`` is ``"raise"``.
+        """
+        self._look_at(loss, diagnosis)
+        if self.accumulation_steps > 1 and int(array_of(self._state.calls)):
+            self._state.summed = set(self._state.sums)
+            return
+        self._count_stall(applied, self._scale_before, loss, diagnosis.bad_gradients)
 
     def _waits(self) -> bool:
         """Whether the scale will still go down if the next steps are not finite either."""
         return isinstance(self.loss_scale, DynamicLossScale) and self.loss_scale.scale > self.loss_scale.floor
 
-    def _accumulate(self, pairs: Mapping[str, tuple[Any, Variable]]) -> None:
-        import numpy as np
+    def _count_stall(self, applied: bool, before: float, loss: Any, bad_gradients: Callable[[], list[str]]) -> None:
+        """Count dropped steps that did not lower the scale; say so when there were too many in a row."""
+        if applied:
+            self._stalled = 0
+        elif float(array_of(self._state.scale)) >= before and not self._waits():
+            self._stalled += 1
+            if self._stalled == self._max_skips:
+                self._report_stall(bad_gradients(), loss)
 
+    def _accumulate(self, pairs: Mapping[str, tuple[Any, Variable]]) -> int:
+        """Add gradients to what was accumulated; return how many calls that were."""
+        state = self._state
         with np.errstate(all="ignore"):
             for name, (gradient, _) in pairs.items():
                 if gradient is not None:
-                    total = self._accumulated.get(name)
-                    self._accumulated[name] = _wide(gradient).copy() if total is None else total + gradient
-        self._calls += 1
+                    gradient = _wide(gradient)
+                    total = state.sum_of(name, gradient.shape, gradient.dtype)
+                    set_array(total, array_of(total) + gradient)
+                    state.summed.add(name)
+        calls = int(array_of(state.calls)) + 1
+        set_array(state.calls, np.array(calls))
+        return calls
 
     def _take_accumulated(self, pairs: Mapping[str, tuple[Any, Variable]]) -> dict[str, tuple[Any, Variable]]:
         """Return the means of the gradients that were accumulated, and begin anew."""
-        if missing := self._accumulated.keys() - pairs.keys():
+        if missing := self._state.summed - pairs.keys():
             raise TrainingError(
                 f"Every call that makes a step names all variables with gradients. Received: none for {sorted(missing)}"
             )
-        totals, self._accumulated, self._calls = self._accumulated, {}, 0
+        totals = self._state.take()
         return {
             name: (totals[name] / self.accumulation_steps if name in totals else None, variable)
             for name, (_, variable) in pairs.items()
         }
 
-    def _look_at(self, loss: Any) -> None:
+    def _look_at(self, loss: Any, diagnosis: "Diagnosis | None" = None) -> None:
         number = 0.0 if loss is None else float(loss)
         finite = math.isfinite(number)
         if self._loss_was_finite and not finite:
+            origin = "" if diagnosis is None else diagnosis.origin()
             warnings.warn(
                 f"The loss itself is {number}, after {self.global_step} steps: a smaller loss scale will not help. "
-                "Look at the learning rate, the data, and what runs in low precision.",
+                + (origin or "Look at the learning rate, the data, and what runs in low precision."),
                 RuntimeWarning,
                 stacklevel=3,
             )
         self._loss_was_finite = finite
 
-    def _report_stall(self, pairs: list[tuple[Any, Variable]], loss: Any) -> None:
-        import numpy as np
-
-        names = [variable.name for gradient, variable in pairs if not np.isfinite(gradient).all()]
+    def _report_stall(self, names: list[str], loss: Any) -> None:
         others = f" and {len(names) - 1} more" if len(names) > 1 else ""
         text = (
             f"{self._stalled} steps in a row were dropped at the loss scale {self.loss_scale.scale:g}, which cannot go lower: the "
@@ -188,16 +294,14 @@ class LossScaleOptimizer:
         )
         if self._on_stall == "raise":
             raise TrainingError(text)
-        warnings.warn(text, RuntimeWarning, stacklevel=3)
+        warnings.warn(text, RuntimeWarning, stacklevel=4)
 
     def state_dict(self) -> dict[str, Any]:
         """Return all that changes from step to step, of the inner optimizer too, as arrays by name."""
-        import numpy as np
-
         state = {f"inner/{key}": array for key, array in self.inner.state_dict().items()}
         state |= {f"loss_scale/{field}": np.array(getattr(self.loss_scale, field)) for field in _moving(self.loss_scale)}
-        state |= {"calls": np.array(self._calls), "stalled": np.array(self._stalled)}
-        return state | {f"accumulated/{name}": array.copy() for name, array in self._accumulated.items()}
+        state |= {"calls": array_of(self._state.calls).copy(), "stalled": np.array(self._stalled)}
+        return state | {f"accumulated/{name}": array_of(self._state.sums[name]).copy() for name in sorted(self._state.summed)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from what :meth:`state_dict` returned.
@@ -206,8 +310,6 @@ class LossScaleOptimizer:
             TrainingError: If it is the state of another optimizer or another kind of loss scale, or its scale lies outside of the
                 bounds here; nothing has changed then.
         """
-        import numpy as np
-
         groups: dict[str, dict[str, Any]] = {"inner": {}, "loss_scale": {}, "accumulated": {}}
         rest: dict[str, Any] = {}
         for key, array in state.items():
@@ -222,9 +324,9 @@ class LossScaleOptimizer:
         moving: dict[str, Any] = {field: kind(groups["loss_scale"][field]) for field, kind in fields.items()}
         scale = dataclasses.replace(self.loss_scale, **moving)
         self.inner.load_state_dict(groups["inner"])
-        self.loss_scale = scale
-        self._calls, self._stalled = int(rest["calls"]), int(rest["stalled"])
-        self._accumulated = {name: np.array(array) for name, array in groups["accumulated"].items()}
+        self._take_over(scale)
+        self._stalled = int(rest["stalled"])
+        self._state.load_sums(int(rest["calls"]), groups["accumulated"])
 
 
 def _moving(scale: LossScale) -> dict[str, type[float] | type[int]]:
@@ -234,7 +336,5 @@ def _moving(scale: LossScale) -> dict[str, type[float] | type[int]]:
 
 def _wide(gradient: Any) -> Any:
     """Return a gradient as an array of float32, or of float64 where it is."""
-    import numpy as np
-
     array = np.asarray(gradient)
     return array if array.dtype == np.float64 else array.astype(np.float32, copy=False)

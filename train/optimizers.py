@@ -1,4 +1,4 @@
-"""Optimizers on the host: they hold slots, count steps and apply gradients to variables, in NumPy.
+"""Optimizers: they hold slots, count steps and apply gradients to variables, on the host or as nodes of a function that is traced.
 
 What they compute is a row of :data:`~ampgraph.kernels.update_rules.UPDATE_RULES`; names and defaults are those of Keras 3.
 """
@@ -7,11 +7,17 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import numpy as np
+
 from ..graph.errors import TrainingError
+from ..graph.tracing.context import active
+from ..graph.tracing.variable import array_of, set_array
 from ..kernels.apply_step import Applied, Update, apply_step
 from ..kernels.update_rules import UPDATE_RULES, UpdateRule
+from .state import ScaleVariables, StepVariables
 
 if TYPE_CHECKING:
+    from ..rewrite import Policy
     from .schedules import Schedule
 
 
@@ -36,20 +42,22 @@ class Variable(Protocol):
 class StepResult(NamedTuple):
     """What a step did.
 
+    Inside of a function that is traced these are symbolic arrays; what that function returns when it is called holds NumPy's.
+
     Attributes:
         loss: The loss that the caller gave, not scaled, or None.
         applied: Whether the variables changed.
         loss_scale: The loss scale of the next step.
         global_step: How many steps were applied so far, this one included.
-        grad_norm: Norm of all gradients together, neither scaled nor clipped; infinite or NaN where a gradient is not finite, None
+        grad_norm: Norm of all gradients together, neither scaled nor clipped; infinite or NaN where a gradient is not finite, NaN
             where they were only accumulated.
     """
 
     loss: Any
-    applied: bool
-    loss_scale: float
-    global_step: int
-    grad_norm: float | None
+    applied: Any
+    loss_scale: Any
+    global_step: Any
+    grad_norm: Any
 
 
 #: Gradients, None for those that there are not, and the variables they belong to.
@@ -70,8 +78,8 @@ class Optimizer:
 
     Attributes:
         update: How gradients change variables.
-        global_step: Number of steps applied.
-        slots: The slots of each variable, by its name and theirs: arrays of its shape and dtype.
+        state: What steps change, in variables.
+        policy: None: graphs that this optimizer differentiates are not rewritten.
 
     Raises:
         TrainingError: If a number makes no sense, or gradients are to be clipped in two ways.
@@ -99,12 +107,23 @@ class Optimizer:
         clip, bound = next(iter(clips.items()), ("", 0.0))
         self.update = Update(rule, dict(numbers), weight_decay, clip, bound, skip_nonfinite=False)
         self.learning_rate = learning_rate
-        self.global_step = 0
-        self.slots: dict[str, dict[str, Any]] = {}
+        self.state = StepVariables(type(self).__name__.lower(), rule.slots)
+        self.policy: Policy | None = None
+        self._unscaled = ScaleVariables(1.0)
 
     def __repr__(self) -> str:
         numbers = ", ".join(f"{name}={number:g}" for name, number in self.update.numbers.items())
         return f"{type(self).__name__}({numbers})"
+
+    @property
+    def global_step(self) -> int:
+        """Number of steps applied."""
+        return int(array_of(self.state.global_step))
+
+    @property
+    def slots(self) -> dict[str, dict[str, Any]]:
+        """The slots of each variable, by its name and theirs: arrays of its shape and dtype."""
+        return {name: {slot: variable.value for slot, variable in row.items()} for name, row in self.state.slots.items()}
 
     @property
     def learning_rate(self) -> float:
@@ -118,8 +137,28 @@ class Optimizer:
             _check_number("learning rate", rate)
         self._rate: float | Callable[[int], float] = rate
 
+    def minimize(self, loss: Any, variables: "Iterable[Any] | None" = None) -> StepResult:
+        """Differentiate a loss and apply the gradients, in a function that is traced.
+
+        Args:
+            loss: A symbolic array of one number.
+            variables: What to change: :class:`~ampgraph.Variable` objects. All of floats that the function has used so far when
+                None; those that the loss does not depend on stay as they are.
+
+        Raises:
+            TraceError: If no function is being traced.
+            TrainingError: If the loss is not one number, or depends on no variable.
+        """
+        return self.apply_gradients(self.compute_gradients(loss, variables), loss)
+
+    def compute_gradients(self, loss: Any, variables: "Iterable[Any] | None" = None) -> list[tuple[Any, Any]]:
+        """Return the gradients of a loss and the variables, as pairs: see :meth:`minimize`. None where it depends on one not."""
+        from .graph_step import compute_gradients
+
+        return compute_gradients(loss, variables, None)
+
     def apply_gradients(self, grads_and_vars: GradsAndVars, loss: Any = None) -> StepResult:
-        """Apply gradients, whatever they are.
+        """Apply gradients, whatever they are; in a function that is traced, when its graph runs.
 
         Args:
             grads_and_vars: Pairs; variables without a gradient (None) stay as they are.
@@ -128,48 +167,48 @@ class Optimizer:
         Raises:
             TrainingError: If there is no gradient at all, one does not have its variable's shape, or two variables have one name.
         """
+        if active() is not None:
+            from .graph_step import add_step, check_pairs
+
+            pairs = with_gradients(check_pairs(grads_and_vars))
+            return add_step(self, self.update, None, self.state, self._unscaled, pairs, loss, scaled=False)
         done = self.apply(with_gradients(named(grads_and_vars)), skip_nonfinite=False)
         return StepResult(loss, True, 1.0, self.global_step, done.grad_norm)
 
+    def before_run(self) -> None:
+        """Let the learning rate be known to a graph that is going to run."""
+        set_array(self.state.learning_rate, np.asarray(self.learning_rate, np.float32))
+
+    def after_run(self, applied: bool, loss: Any, diagnose: Any) -> None:
+        """Look at a run: nothing is to be said."""
+
     def apply(self, pairs: list[tuple[Any, Variable]], *, skip_nonfinite: bool) -> Applied:
         """Apply gradients that are checked, or drop them all if one is not finite and ``skip_nonfinite`` is true."""
-        import numpy as np
-
         values = [variable.value for _, variable in pairs]
+        rows = [
+            self.state.slots_of(variable.name, value.shape, value.dtype)
+            for (_, variable), value in zip(pairs, values, strict=True)
+        ]
+        step = self.global_step + 1
         done = apply_step(
             np,
             self.update._replace(skip_nonfinite=skip_nonfinite),
             values,
-            [self._slots_of(variable.name, value) for (_, variable), value in zip(pairs, values, strict=True)],
+            [[array_of(slot) for slot in row] for row in rows],
             [gradient for gradient, _ in pairs],
-            step=self.global_step + 1,
+            step=step,
             rate=float(self.learning_rate),
         )
         if done.applied:
-            self.global_step += 1
-            for (_, variable), value, slots in zip(pairs, done.variables, done.slots, strict=True):
+            set_array(self.state.global_step, np.array(step))
+            for (_, variable), value, row, slots in zip(pairs, done.variables, rows, done.slots, strict=True):
                 variable.assign(value)
-                self.slots[variable.name] = dict(zip(self.update.rule.slots, slots, strict=True))
+                for slot, array in zip(row, slots, strict=True):
+                    set_array(slot, array)
         return done
-
-    def _slots_of(self, name: str, value: Any) -> list[Any]:
-        import numpy as np
-
-        slots = self.slots.get(name)
-        if slots is None:
-            return [np.full(value.shape, start, value.dtype) for start in self.update.rule.slots.values()]
-        for slot, array in slots.items():
-            if array.shape != value.shape or array.dtype != value.dtype:
-                raise TrainingError(
-                    f"Slot {slot!r} of variable {name!r} is {array.dtype}{list(array.shape)}, but the variable is "
-                    f"{value.dtype}{list(value.shape)}: it was saved with another variable of this name."
-                )
-        return list(slots.values())
 
     def state_dict(self) -> dict[str, Any]:
         """Return all that changes from step to step, as arrays by name: copies, which later steps leave alone."""
-        import numpy as np
-
         state = {"rule": np.array(self.update.rule.name), "global_step": np.array(self.global_step)}
         if not callable(self._rate):
             state["learning_rate"] = np.array(self._rate, np.float64)
@@ -183,8 +222,6 @@ class Optimizer:
         Raises:
             TrainingError: If it is the state of another optimizer; nothing has changed then.
         """
-        import numpy as np
-
         rule = self.update.rule
         saved = str(state.get("rule", "of no name"))
         if saved != rule.name or "global_step" not in state:
@@ -201,10 +238,10 @@ class Optimizer:
                 raise TrainingError(
                     f"A variable has the slots {list(rule.slots)} under rule {rule.name!r}. Received: {sorted(found)} for {name!r}"
                 )
-        self.global_step = int(state["global_step"])
+        set_array(self.state.global_step, np.array(int(state["global_step"])))
         if not callable(self._rate) and "learning_rate" in state:
             self.learning_rate = float(state["learning_rate"])
-        self.slots = {name: {slot: found[slot] for slot in rule.slots} for name, found in slots.items()}
+        self.state.load_slots(slots)
 
 
 def named(grads_and_vars: GradsAndVars) -> dict[str, tuple[Any, Variable]]:
@@ -213,8 +250,6 @@ def named(grads_and_vars: GradsAndVars) -> dict[str, tuple[Any, Variable]]:
     Raises:
         TrainingError: If two variables have one name, or a gradient does not have its variable's shape.
     """
-    import numpy as np
-
     found: dict[str, tuple[Any, Variable]] = {}
     for gradient, variable in grads_and_vars:
         name, value = variable.name, variable.value

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -83,6 +83,7 @@ def save(
     format: str | None = None,
     overwrite: bool | None = None,
     external_data: bool | None = None,
+    prepare: Callable[[Graph], Graph] | None = None,
 ) -> None:
     """Save a graph. The file (or folder) appears complete or not at all; an older one survives errors.
 
@@ -94,6 +95,7 @@ def save(
         overwrite: Whether something may be replaced; None replaces files but no folders.
         external_data: For ONNX, whether constants go to a data file beside the model; None does so for those over 2 GB,
             and for those over 64 MiB that had a data file when they were loaded.
+        prepare: What a graph is passed through if TensorFlow is to read it.
 
     Raises:
         FormatError: If the format cannot hold the graph, the suffix is unknown or the target cannot be written.
@@ -108,6 +110,8 @@ def save(
         _check_path(path)
         kind = find_format(path, format, writing=True, from_folder=from_folder)
         path = Path(path)
+        if prepare is not None and kind in ("pb", "pbtxt", "saved_model"):
+            graphs = [prepare(part) for part in graphs]
         if kind == "saved_model":
             from .saved_model import write_saved_model
 
@@ -124,7 +128,7 @@ def save(
 
             save_model(graph, path, external_data=external_data)
             return
-        data = encode(graph, kind)
+        data = encode(graphs[0], kind)
         write_bytes(path, compress(data) if is_gzip(path) else data)
     except OSError as error:
         raise FormatError(f"{path} cannot be written: {error.strerror or error}.") from error

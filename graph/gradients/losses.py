@@ -48,10 +48,12 @@ def _sparse_cross_entropy(b: Builder, node: Node, dy: Value | None, dd: Value | 
 
 
 def _ctc(b: Builder, node: Node, dy: Value | None, _: Value | None) -> Sequence[Value | None]:
-    """The second result, for each of the batch times its gradient."""
+    """The second result, for each of the batch times its gradient; that result has no gradient itself."""
     if dy is None:
         return []
-    return [b.mul(b.reshape(dy, [1, -1, 1]), node.outputs[1])]
+    message = {"message": b"the gradient of CTCLoss cannot be differentiated, because one op computes both."}
+    once = b.node("PreventGradient", [node.outputs[1]], message).outputs[0]
+    return [b.mul(b.reshape(dy, [1, -1, 1]), once)]
 
 
 RULES: dict[str, "Rule"] = {

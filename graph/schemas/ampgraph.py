@@ -17,15 +17,20 @@ _SCHEMAS = {
     "Initializer": OpSchema(
         "Initializer", "ampgraph", [], [Formal("output", var="T")], [TypeVar("T")], {"value": AttrSpec("tensor", REQUIRED)}
     ),
-    # The end of a training step. Variables, slots (those of the first variable first) and what follows up to ``global_step`` are
-    # handles of what the node reads and changes; the attributes are those of ``kernels/apply_gradients.py``.
+    # The end of a training step. Variables, slots (those of the first variable first), accumulators (one for each variable, or
+    # none) and what follows up to ``global_step`` are handles of what the node reads and changes; the attributes are those of
+    # ``kernels/apply_gradients.py``.
     "ApplyGradients": OpSchema(
         "ApplyGradients",
         "ampgraph",
         [
             Formal("variables", dtype=DTYPES["resource"], number="N"),
             Formal("slots", dtype=DTYPES["resource"], number="M"),
-            *(Formal(name, dtype=DTYPES["resource"]) for name in ("loss_scale", "good_steps", "bad_steps", "global_step")),
+            Formal("accumulators", dtype=DTYPES["resource"], number="A"),
+            *(
+                Formal(name, dtype=DTYPES["resource"])
+                for name in ("loss_scale", "good_steps", "bad_steps", "calls", "global_step")
+            ),
             Formal("learning_rate", dtype=DTYPES["float32"]),
             Formal("gradients", var="T", is_list=True),
         ],
@@ -39,6 +44,7 @@ _SCHEMAS = {
         {
             "N": AttrSpec("int", REQUIRED, minimum=1),
             "M": AttrSpec("int", REQUIRED),
+            "A": AttrSpec("int", REQUIRED),
             "rule": AttrSpec("string", REQUIRED),
             "numbers": AttrSpec("tensor", REQUIRED),
             "weight_decay": AttrSpec("tensor", REQUIRED),
@@ -47,6 +53,7 @@ _SCHEMAS = {
             "skip_nonfinite": AttrSpec("bool", REQUIRED),
             "scale_rules": AttrSpec("tensor", REQUIRED),
             "scaled": AttrSpec("bool", True),
+            "accumulation_steps": AttrSpec("int", 1, minimum=1),
         },
         stateful=True,
     ),

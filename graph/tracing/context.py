@@ -8,7 +8,7 @@ around becomes an input of theirs.
 import contextlib
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -38,6 +38,8 @@ class Trace:
         captures: For a body, its inputs that stand for values of the graph around, by those values.
         variables: Handles of the variables that the function uses, those of bodies too; only of the outermost trace.
         prefix: Stands before the names of new nodes.
+        float_scopes: Name scopes whose nodes stay float32; only of the outermost trace.
+        watched: Who wants to see what of every run; only of the outermost trace.
         sizes: The shapes of values, where they were asked for because a size is not known.
     """
 
@@ -46,9 +48,11 @@ class Trace:
         self.parent = parent
         self.captures: dict[Value, Value] = {}
         self.variables: dict[Variable, Value] = {}
-        self.prefix = ""
+        self.prefix: str = "" if parent is None else parent.prefix
+        self.float_scopes: list[str] = [] if parent is None else parent.float_scopes
+        self.watched: list[Watched] = []
         self._library: Library = Library(graph.functions) if parent is None else parent._library
-        self._scope = Scope(graph, self._library, [])
+        self._scope = Scope(graph, self._library, [NOTHING] * len(graph.inputs))
         self._constants: dict[tuple[Any, ...], Value] = {}
         self._order: dict[Value, _Order] = {}
         self.sizes: dict[Value, SymbolicArray] = {}
@@ -63,6 +67,7 @@ class Trace:
         types: Mapping[str, DType] | None = None,
         controls: Sequence[Node] = (),
         name: str = "",
+        domain: str = "tf",
     ) -> Node:
         """Add a node; the shapes of its results follow from its operands.
 
@@ -70,7 +75,7 @@ class Trace:
             TraceError: If the op does not exist for a dtype.
             GraphError: If the operands' shapes do not fit.
         """
-        schema = self.graph.find_schema("tf", op_type)
+        schema = self.graph.find_schema(domain, op_type)
         assert schema is not None
         found = complete_types(schema, types or {}, attributes or {}, inputs)
         for key, dtype in found.items():
@@ -79,7 +84,7 @@ class Trace:
                 allowed = ", ".join(sorted(map(str, variable.allowed or ())))
                 raise TraceError(f"{op_type} exists for {allowed}; convert with .astype() first. Received: {dtype}")
         name = self.graph.fresh_name(self.prefix + (name or op_type))
-        node = self.graph.add(op_type, inputs, name=name, attributes=attributes, types=found, controls=controls)
+        node = self.graph.add(op_type, inputs, domain=domain, name=name, attributes=attributes, types=found, controls=controls)
         try:
             self._follow(node)
         except GraphError:
@@ -199,11 +204,12 @@ class Trace:
         inputs: Sequence[Value],
         attributes: Mapping[str, Any] | None = None,
         types: Mapping[str, DType] | None = None,
+        domain: str = "tf",
     ) -> Node:
         """Add a node that may change every variable among its operands: it waits for their readers and their last change."""
         orders = [self._order.setdefault(value, _Order()) for value in inputs if value.dtype is resource]
         controls = dict.fromkeys(node for order in orders for node in (*order.reads, *order.writers()))
-        node = self.emit(op_type, inputs, attributes, types, list(controls))
+        node = self.emit(op_type, inputs, attributes, types, list(controls), domain=domain)
         for order in orders:
             order.last, order.reads, order.now = node, [], None
         return node
@@ -212,10 +218,28 @@ class Trace:
         """Return the last change of every variable, which results of the graph must wait for."""
         return list(dict.fromkeys(order.last for order in self._order.values() if order.last is not None))
 
+    def watch(self, owner: Any, step: Node, loss: Value | None) -> None:
+        """Let somebody see every run of the graph: how a training step went, and the loss if it is known."""
+        self.watched.append(Watched(owner, step, loss))
+
     @property
     def is_stateful(self) -> bool:
         """Whether running the graph twice may differ or have effects."""
         return bool(self._order) or any(node.schema is not None and node.schema.stateful for node in self.graph.nodes)
+
+
+class Watched(NamedTuple):
+    """A training step in a graph, and who looks at it.
+
+    Attributes:
+        owner: The optimizer.
+        step: The node that applies gradients.
+        loss: The loss, not scaled.
+    """
+
+    owner: Any
+    step: Node
+    loss: Value | None
 
 
 class _Order:
@@ -277,14 +301,15 @@ def tracing(trace: Trace) -> Iterator[Trace]:
 
 
 @contextlib.contextmanager
-def name_scope(name: str) -> Iterator[None]:
+def name_scope(name: str, dtype: Literal["float32"] | None = None) -> Iterator[None]:
     """Put ``name/`` before the names of all nodes that are added inside; does nothing outside of a trace.
 
     Args:
         name: Letters, digits and ``_.-/``.
+        dtype: ``"float32"`` keeps the nodes of this name scope, and their gradients, in float32 when the graph is rewritten.
 
     Raises:
-        TraceError: If the name has other characters.
+        TraceError: If the name has other characters, or dtype is something else.
 
     Example:
         >>> import numpy as np
@@ -299,11 +324,17 @@ def name_scope(name: str) -> Iterator[None]:
 
     if not isinstance(name, str) or not is_name(name):
         raise TraceError(f"A name scope is of letters, digits and _.-/. Received: {name!r}")
+    if dtype not in (None, "float32"):
+        raise TraceError(
+            f"A name scope can be kept in 'float32'; what else becomes low is the policy's. Received: dtype={dtype!r}"
+        )
     trace = active()
     if trace is None:
         yield
         return
     before, trace.prefix = trace.prefix, f"{trace.prefix}{name}/"
+    if dtype is not None and trace.prefix not in trace.float_scopes:
+        trace.float_scopes.append(trace.prefix)
     try:
         yield
     finally:

@@ -12,13 +12,14 @@
 The names below are looked up at first use, so that ``import ampgraph`` costs next to nothing. The subpackages are
 :mod:`ampgraph.graph` (graphs, their text form and files), :mod:`ampgraph.lists` (which ops may become float16),
 :mod:`ampgraph.rewrite` (the rewrite itself), :mod:`ampgraph.kernels` (running graphs) and :mod:`ampgraph.train` (functions that run as
-graphs, optimizers and loss scales); :mod:`ampgraph.backend` runs ONNX's own tests.
+graphs, optimizers and loss scales, layers and models); :mod:`ampgraph.backend` runs ONNX's own tests.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ampgraph import train as train
     from ampgraph.calibration.loop import CalibrationResult as CalibrationResult
     from ampgraph.calibration.loop import calibrate as calibrate
     from ampgraph.graph import nn as nn
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from ampgraph.graph.errors import TrainingError as TrainingError
     from ampgraph.graph.errors import VerifyError as VerifyError
     from ampgraph.graph.formats.files import load as load
-    from ampgraph.graph.formats.files import save as save
     from ampgraph.graph.graph import Graph as Graph
     from ampgraph.graph.graph import Node as Node
     from ampgraph.graph.graph import Value as Value
@@ -64,13 +64,18 @@ if TYPE_CHECKING:
     from ampgraph.rewrite import RewriteResult as RewriteResult
     from ampgraph.rewrite import Target as Target
     from ampgraph.rewrite import auto_mixed_precision as auto_mixed_precision
+    from ampgraph.saving import save as save
     from ampgraph.train import DynamicLossScale as DynamicLossScale
     from ampgraph.train import FixedLossScale as FixedLossScale
     from ampgraph.train import LossScaleOptimizer as LossScaleOptimizer
     from ampgraph.train import disable_mixed_precision_graph_rewrite as disable_mixed_precision_graph_rewrite
     from ampgraph.train import enable_mixed_precision_graph_rewrite as enable_mixed_precision_graph_rewrite
+    from ampgraph.train import layers as layers
     from ampgraph.train.function import Function as Function
     from ampgraph.train.function import function as function
+    from ampgraph.train.model import Model as Model
+    from ampgraph.train.model import Sequential as Sequential
+    from ampgraph.train.model_file import load_model as load_model
 
 __version__ = "0.1.0"
 
@@ -87,6 +92,7 @@ _NAMES = {
     "GraphError": "ampgraph.graph.errors",
     "KernelError": "ampgraph.graph.errors",
     "LossScaleOptimizer": "ampgraph.train",
+    "Model": "ampgraph.train.model",
     "Node": "ampgraph.graph.graph",
     "OpListError": "ampgraph.graph.errors",
     "OpLists": "ampgraph.lists",
@@ -97,6 +103,7 @@ _NAMES = {
     "Program": "ampgraph.kernels.program",
     "RewriteReport": "ampgraph.rewrite",
     "RewriteResult": "ampgraph.rewrite",
+    "Sequential": "ampgraph.train.model",
     "Shape": "ampgraph.graph.types",
     "Target": "ampgraph.rewrite",
     "Tensor": "ampgraph.graph.types",
@@ -117,21 +124,24 @@ _NAMES = {
     "find_dtype": "ampgraph.graph.dtypes",
     "function": "ampgraph.train.function",
     "gradients": "ampgraph.graph.tracing.gradient",
+    "layers": "ampgraph.train",
     "load": "ampgraph.graph.formats.files",
+    "load_model": "ampgraph.train.model_file",
     "measure": "ampgraph.kernels.measure",
     "name_scope": "ampgraph.graph.tracing.context",
     "nn": "ampgraph.graph",
     "parse_graph": "ampgraph.graph.text",
     "random": "ampgraph.graph",
-    "save": "ampgraph.graph.formats.files",
+    "save": "ampgraph.saving",
     "stop_gradient": "ampgraph.graph.tracing.gradient",
     "trace": "ampgraph.graph.trace",
+    "train": "ampgraph",
     "verify": "ampgraph.graph.verify",
     "while_loop": "ampgraph.graph.tracing.control",
 }
 
 # Those of them that are modules.
-_MODULES = ("nn", "random")
+_MODULES = ("layers", "nn", "random", "train")
 
 __all__ = ["__version__", *_NAMES]  # noqa: PLE0604  # pyright: ignore[reportUnsupportedDunderAll]
 

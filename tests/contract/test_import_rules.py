@@ -32,7 +32,7 @@ MAY_USE = {
         "ampgraph.graph.schemas.onnx",
         "ampgraph.kernels.onnx_backend",
     ),
-    "rich": ("ampgraph.cli",),
+    "rich": ("ampgraph.cli", "ampgraph.train.progress", "ampgraph.train.summary"),
 }
 AT_FIRST_USE = {"cupy", "google.protobuf", "ml_dtypes", "networkx", "onnx"}
 

@@ -28,7 +28,7 @@ class Step:
             for i, start in enumerate(STARTS)
             for slot, value in update.rule.slots.items()
         ]
-        counters = [self._variable(name, np.int64(0)) for name in ("good_steps", "bad_steps", "global_step")]
+        counters = [self._variable(name, np.int64(0)) for name in ("good_steps", "bad_steps", "calls", "global_step")]
         loss_scale = self._variable("loss_scale", np.float32(scale.scale))
         gradients = [graph.add_input(f"g{i}", ag.find_dtype(dtype), Shape(np.shape(start))) for i, start in enumerate(STARTS)]
         rate = self._constant(np.float32(optimizer.learning_rate))
@@ -41,7 +41,7 @@ class Step:
             types={f"T[{i}]": ag.find_dtype(dtype) for i in range(len(STARTS))},
         )
         handles = [*variables, *slots, loss_scale, *counters]
-        types = [float32] * (len(handles) - 3) + [ag.find_dtype("int64")] * 3
+        types = [float32] * (len(handles) - 4) + [ag.find_dtype("int64")] * 4
         reads = [
             graph.add("ReadVariableOp", [handle], types={"dtype": dtype}, controls=[self.node]).outputs[0]
             for handle, dtype in zip(handles, types, strict=True)
@@ -158,7 +158,8 @@ def changed(attributes: dict[str, Any]) -> ag.Program:
     ("attributes", "message"),
     [
         ({"rule": b"guess"}, "knows the rules sgd, momentum.*Received: 'guess'"),
-        ({"rule": b"sgd", "numbers": Tensor.of([], "float64")}, "Rule sgd has 0 slots for each of 2 variables. Received: M=2"),
+        ({"rule": b"sgd", "numbers": Tensor.of([], "float64")}, "Rule sgd has 0 slots for each of 2 variables.*Received: M=2"),
+        ({"accumulation_steps": 2}, "each has an accumulator if .*Received: M=2, A=0, accumulation_steps=2"),
         ({"clip": b"hair"}, "clips by value, norm, global_norm, or not at all. Received: 'hair'"),
         ({"numbers": Tensor.of([], "float64")}, "needs the 1 numbers of rule momentum, and 6 or no numbers"),
         ({"scale_rules": Tensor.of([2.0], "float64")}, "needs the 1 numbers of rule momentum, and 6 or no numbers"),

@@ -314,6 +314,29 @@ def compare(before: Graph, after: Graph, expect: dict[str, Any]) -> list[str]:
     return differences
 
 
+def compare_graphs(ours: Graph, theirs: Graph) -> list[str]:
+    """Compare two graphs that a rewrite made of one: the types of all nodes, and the casts that are new."""
+    differences = []
+    for what, mine, other in [
+        ("main graph", ours, theirs),
+        *((name, ours.functions.get(name), f) for name, f in theirs.functions.items()),
+    ]:
+        if mine is None:
+            differences.append(f"{what} is missing")
+            continue
+        types = [{name: found for name, found in _types(graph).items() if not _SUFFIX.search(name)} for graph in (mine, other)]
+        differences += [f"{what}: node {name} is only in one" for name in types[0].keys() ^ types[1].keys()]
+        differences += [
+            f"{what}: {name} is {types[0][name]}, expected {types[1][name]}"
+            for name in types[0].keys() & types[1].keys()
+            if types[0][name] != types[1][name]
+        ]
+        casts = [_casts(graph, [node for node in graph.nodes if _SUFFIX.search(node.name)]) for graph in (mine, other)]
+        differences += [f"{what}: unexpected cast {cast}" for cast in sorted(casts[0] - casts[1])]
+        differences += [f"{what}: missing cast {cast}" for cast in sorted(casts[1] - casts[0])]
+    return differences
+
+
 _SUFFIX = re.compile(r"-\d+-AutoMixedPrecision")
 
 

@@ -249,7 +249,8 @@ def write_graphs(
     graphs: "list[Graph]", out: str, format: str, *, overwrite: bool = False, external_data: bool | None = None
 ) -> None:
     """Write a graph (or all of a SavedModel) to a file, folder or stdout; it appears complete or not at all."""
-    from ampgraph.graph.formats.files import encode, save
+    from ampgraph.graph.formats.files import encode
+    from ampgraph.saving import save
 
     if out != "-":
         with progress(f"writing {out}"):

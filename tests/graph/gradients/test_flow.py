@@ -108,8 +108,9 @@ def test_a_branch(graph: Graph, kind: str, taken: bool) -> None:
     agree(graph, node.outputs, [x, w], {**FEEDS, "p": np.array(taken)})
 
 
+@pytest.mark.parametrize("kind", ["Case", "StatelessCase"])
 @pytest.mark.parametrize("index", [0, 1, 2, 7])
-def test_one_of_several_branches(graph: Graph, index: int) -> None:
+def test_one_of_several_branches(graph: Graph, kind: str, index: int) -> None:
     x, w, _, n = graph.inputs
     branches = [
         function(graph, f"f{k}", [F64, F64], body)
@@ -121,7 +122,7 @@ def test_one_of_several_branches(graph: Graph, index: int) -> None:
             )
         )
     ]
-    node = graph.add("Case", [n, x, w], attributes={"branches": branches}, types=tout(F64))
+    node = graph.add(kind, [n, x, w], attributes={"branches": branches}, types=tout(F64))
     agree(graph, node.outputs, [x, w], {**FEEDS, "n": np.int32(index)})
 
 

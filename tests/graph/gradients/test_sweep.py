@@ -1,5 +1,7 @@
 """What gradients() accepts, adds and leaves alone."""
 
+import dataclasses
+import re
 import tomllib
 from collections import Counter
 from typing import Any
@@ -15,7 +17,7 @@ from ampgraph.graph.schemas.tf import find, op_types
 from ampgraph.graph.types import Shape
 from tests.contract.modules import ROOT
 from tests.graph.gradients.cases import CASES
-from tests.graph.gradients.check import constant, program
+from tests.graph.gradients.check import Case, check, constant, program
 
 F32, F64, I32 = find_dtype("float32"), find_dtype("float64"), find_dtype("int32")
 
@@ -38,6 +40,9 @@ def new_nodes(graph: Graph, before: set[Node]) -> Counter[str]:
     """Return the ops of nodes that were not there before, but for constants."""
     return Counter(node.op_type for node in graph.nodes if node not in before and node.op_type != "Const")
 
+
+#: Ops for which TensorFlow registers a gradient.
+REGISTERED = set((ROOT / "tests/data/gradients/registered.txt").read_text(encoding="utf-8").split())
 
 # ---- the table ------------------------------------------------------------------------------------------------------
 
@@ -64,8 +69,6 @@ ELSEWHERE = {
         "RefExit",
         "RefNextIteration",
         "PreventGradient",
-        "Print",
-        "PlaceholderWithDefault",
     ],
     *(name for name in rules() if name.startswith("TensorList")),
 }
@@ -84,12 +87,11 @@ def test_every_rule_is_of_an_op_that_exists() -> None:
 
 def test_every_listed_op_with_a_gradient_has_a_rule() -> None:
     """What TensorFlow registers a gradient for, and is on a list, has one here, unless its results are integers."""
-    registered = set((ROOT / "tests/data/gradients/registered.txt").read_text(encoding="utf-8").split())
     listed = set()
     for path in (ROOT / "lists").glob("tf_*.toml"):
         table = tomllib.loads(path.read_text(encoding="utf-8"))
         listed |= {name for rows in table.values() if isinstance(rows, list) for row in rows for name in row["ops"]}
-    wanted = listed & registered
+    wanted = listed & REGISTERED
     assert len(wanted) > 150
     lacking = wanted - rules().keys() - CONSTANT
     for name in lacking:
@@ -98,6 +100,35 @@ def test_every_listed_op_with_a_gradient_has_a_rule() -> None:
         outputs = [formal.dtype or schema.type_vars[formal.var or ""].default for formal in schema.outputs]
         assert all(getattr(dtype, "kind", "") == "int" for dtype in outputs), name
     assert lacking == {"ArgMax", "ArgMin"}
+
+
+#: Cases where differences are no judge of the gradient's gradient: a product of zeros, and a constant.
+UNJUDGED = {"Prod.zeros", "Sign"}
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in CASES if not case.second])
+def test_what_has_no_second_gradient_has_none_in_tensorflow(case: Case) -> None:
+    """It is an error that names the op, and for that op TensorFlow registers no gradient."""
+    if case.name in UNJUDGED:
+        check(case, known=True)
+        return
+    with pytest.raises(GraphError, match=r"has no gradient") as caught:
+        check(dataclasses.replace(case, second=True), known=True)
+    found = re.match(r"Op (\w+) has no|Node '\S+' \((PreventGradient)\)", str(caught.value))
+    assert found is not None
+    assert found[1] not in REGISTERED
+
+
+def test_everything_is_tried_in_float64_that_has_it() -> None:
+    """All but ops with a float32 operand or result by definition, and the one whose gradient is an op without float64."""
+    found = set()
+    for name in {case.op for case in CASES if case.dtype != "float64"}:
+        schema = find(name)
+        assert schema is not None
+        fixed = any(formal.dtype is F32 for formal in (*schema.inputs, *schema.outputs))
+        if not fixed and any(var.allows(F64) for var in schema.type_vars.values()):
+            found.add(name)
+    assert found == {"MaxPool3DGradGrad"}
 
 
 # ---- paths ----------------------------------------------------------------------------------------------------------
