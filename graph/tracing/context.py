@@ -8,7 +8,7 @@ around becomes an input of theirs.
 import contextlib
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -301,7 +301,7 @@ def tracing(trace: Trace) -> Iterator[Trace]:
 
 
 @contextlib.contextmanager
-def name_scope(name: str, dtype: Literal["float32"] | None = None) -> Iterator[None]:
+def name_scope(name: str, dtype: str | None = None) -> Iterator[None]:
     """Put ``name/`` before the names of all nodes that are added inside; does nothing outside of a trace.
 
     Args:

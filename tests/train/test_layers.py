@@ -134,7 +134,7 @@ def test_training_is_passed_on() -> None:
 
 def test_running_means_do_not_take_over_what_is_not_finite() -> None:
     norm = layers.BatchNormalization()
-    x = np.float32([[1, np.inf], [3, 1]])
+    x = np.array([[1, np.inf], [3, 1]], np.float32)
     norm(x, training=True)
     assert norm.moving_mean.value.tolist() == pytest.approx([0.02, 0])
     assert norm.moving_variance.value.tolist() == pytest.approx([0.99 + 0.01 * 2, 1])
@@ -190,7 +190,7 @@ def test_own_layers_and_variables_count() -> None:
         (lambda: layers.BatchNormalization(momentum=1), "at least 0 and less than 1 as momentum. Received: 1"),
         (lambda: layers.LayerNormalization(epsilon=-1), "a number not negative as epsilon. Received: -1"),
         (
-            lambda: ag.Sequential([np.tanh]),
+            lambda: ag.Sequential([np.tanh]),  # pyright: ignore[reportArgumentType]
             "A Sequential is made of layers, .*Activation makes one of a function. Received: <ufunc",
         ),
     ],

@@ -13,7 +13,7 @@ from .keras_data import KERAS, array
 
 
 def _loss(name: str, **options: Any) -> Any:
-    found = find_loss(name)
+    found: Any = find_loss(name)
     return type(found)(**options) if options else found
 
 
@@ -33,14 +33,14 @@ def test_accuracies_are_those_of_keras(case: Any) -> None:
 @pytest.mark.parametrize(
     ("activation", "name", "truth"),
     [
-        ("softmax", "categorical_crossentropy", np.float32([[0, 1]])),
+        ("softmax", "categorical_crossentropy", np.array([[0, 1]], np.float32)),
         ("softmax", "sparse_categorical_crossentropy", np.array([1])),
-        ("sigmoid", "binary_crossentropy", np.float32([[0, 1]])),
+        ("sigmoid", "binary_crossentropy", np.array([[0, 1]], np.float32)),
     ],
 )
 def test_what_an_activation_made_is_treated_by_its_logits(activation: str, name: str, truth: Any) -> None:
     """Logits of 50 make probabilities of 0, whose logarithm would be cut off at that of 1e-7."""
-    logits = np.float32([[50, -50]])
+    logits = np.array([[50, -50]], np.float32)
     apply = getattr(ag.nn, activation)
     exact = ag.function(lambda x, y: find_loss(name)(y, apply(x)))(logits, truth)
     assert float(exact[0]) == pytest.approx(100 if activation == "softmax" else 50)
@@ -49,7 +49,7 @@ def test_what_an_activation_made_is_treated_by_its_logits(activation: str, name:
 
 
 def test_targets_and_predictions_fit() -> None:
-    y, p = np.float32([1, 3]), np.float32([[2], [5]])
+    y, p = np.array([1, 3], np.float32), np.array([[2], [5]], np.float32)
     assert ag.function(lambda y, p: find_loss("mae")(y, p))(y, p).tolist() == [1, 2]
     with pytest.raises(
         ag.TrainingError, match=r"compares arrays of one shape. Received: targets \[2,3\] for predictions \[2,1\]"
@@ -77,7 +77,7 @@ def test_unknown_names_are_refused() -> None:
 
 
 def test_accuracy_of_logits_asks_for_their_sign() -> None:
-    y, logits = np.float32([[1], [0]]), np.float32([[0.25], [-0.25]])
+    y, logits = np.array([[1], [0]], np.float32), np.array([[0.25], [-0.25]], np.float32)
     for from_logits, right in ((False, 0.5), (True, 1.0)):
         metric = find_metrics(["accuracy"], ag.train.BinaryCrossentropy(from_logits))["accuracy"]
         assert ag.function(lambda y, p, metric=metric: np.mean(metric(y, p)))(y, logits) == right

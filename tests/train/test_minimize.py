@@ -255,7 +255,7 @@ def test_name_scopes_kept_in_float32_stay_so_forward_and_backward() -> None:
         if node.op_type == "MatMul" and node.types["T"] is half
     }
     assert low == {"low/MatMul", "gradients/low/MatMul_grad/MatMul_1"}
-    with pytest.raises(ag.TraceError, match="can be kept in 'float32'"), ag.name_scope("x", dtype="float16"):  # type: ignore[arg-type]
+    with pytest.raises(ag.TraceError, match="can be kept in 'float32'"), ag.name_scope("x", dtype="float16"):
         pass
 
 
@@ -272,7 +272,7 @@ def test_a_warning_says_why_nothing_is_rewritten() -> None:
 
 def test_a_loss_that_is_not_finite_names_where_it_comes_from() -> None:
     optimizer = LossScaleOptimizer(train.SGD(0.1), DynamicLossScale(8.0))
-    w = ag.Variable(np.float32([1.0, 2.0]), "w")
+    w = ag.Variable(np.array([1.0, 2.0], np.float32), "w")
 
     @ag.function
     def step(x: Any) -> Any:
@@ -280,36 +280,36 @@ def test_a_loss_that_is_not_finite_names_where_it_comes_from() -> None:
             logs = np.log(x * w)
         return optimizer.minimize(np.sum(logs) + np.sum(np.tanh(w)))
 
-    step(np.float32([1, 1]))
+    step(np.array([1, 1], np.float32))
     with pytest.warns(
         RuntimeWarning, match=r"The loss itself is -inf, .*first node .* not finite is 'head/Log' \(Log, float32\)"
     ):
-        step(np.float32([1, 0]))
-    assert step(np.float32([1, 1])).applied
+        step(np.array([1, 0], np.float32))
+    assert step(np.array([1, 1], np.float32)).applied
     with pytest.warns(RuntimeWarning, match="first values that are not finite are those of input 'x'"):
-        step(np.float32([1, np.nan]))
-    step(np.float32([1, 1]))
-    w.assign(np.float32([1, np.inf]))
+        step(np.array([1, np.nan], np.float32))
+    step(np.array([1, 1], np.float32))
+    w.assign(np.array([1, np.inf], np.float32))
     with pytest.warns(RuntimeWarning, match="those of variable 'w'"):
-        step(np.float32([1, 1]))
+        step(np.array([1, 1], np.float32))
 
 
 def test_training_that_does_not_get_on_names_the_gradient() -> None:
     def make(on_stall: Any) -> Any:
         optimizer = LossScaleOptimizer(train.SGD(0.1), DynamicLossScale(1.0), max_skips=3, on_stall=on_stall)
-        w, v = ag.Variable(np.float32([1.0]), "w"), ag.Variable(np.float32([0.0]), "v")
+        w, v = ag.Variable(np.array([1.0], np.float32), "w"), ag.Variable(np.array([0.0], np.float32), "v")
         return ag.function(lambda x: optimizer.minimize(np.sum(w * x + np.sqrt(v))))
 
     step = make("warn")
     for _ in range(2):
-        assert not step(np.float32([1.0])).applied
+        assert not step(np.array([1.0], np.float32)).applied
     with pytest.warns(RuntimeWarning, match=r"3 steps in a row .* the gradient of 'v' is not finite\."):
-        step(np.float32([1.0]))
+        step(np.array([1.0], np.float32))
     step = make("raise")
     for _ in range(2):
-        step(np.float32([1.0]))
+        step(np.array([1.0], np.float32))
     with pytest.raises(ag.TrainingError, match=r"3 steps in a row .* the gradient of 'v' is not finite"):
-        step(np.float32([1.0]))
+        step(np.array([1.0], np.float32))
 
 
 def test_what_makes_no_sense_is_refused() -> None:
