@@ -62,7 +62,7 @@ def apply_step(
     rate: float,
     scale: float = 1.0,
 ) -> Applied:
-    """Apply gradients to variables.
+    """Apply gradients to variables. What overflows is found: NumPy's warnings of it are best turned off.
 
     Args:
         xp: The array module.
@@ -74,22 +74,24 @@ def apply_step(
         rate: Learning rate.
         scale: What the gradients were multiplied by.
     """
-    import numpy as np
-
-    with np.errstate(all="ignore"):  # what overflows is found
-        gradients = [unscaled(g, scale, variable.dtype) for g, variable in zip(gradients, variables, strict=True)]
-        norms, norm, finite = _norms(xp, gradients, update.clip == "norm")
-        if not finite:
-            if update.skip_nonfinite:
-                return Applied(False, False, variables, slots, norm)
-            norms = [norm] * len(gradients)
-        if update.clip:
-            gradients = [clipped(xp, update, gradient, own, norm) for gradient, own in zip(gradients, norms, strict=True)]
-        results = [
-            updated(xp, update, variable, slot, gradient, variable.dtype.type(step), rate)
-            for variable, slot, gradient in zip(variables, slots, gradients, strict=True)
-        ]
-    return Applied(finite, True, [first for first, *_ in results], [rest for _, *rest in results], norm)
+    gradients = [unscaled(g, scale, variable.dtype) for g, variable in zip(gradients, variables, strict=True)]
+    norms, norm, finite = _norms(xp, gradients, update.clip == "norm")
+    if not finite:
+        if update.skip_nonfinite:
+            return Applied(False, False, variables, slots, norm)
+        norms = []
+    if update.clip:
+        norms = norms or [norm] * len(gradients)
+        gradients = [clipped(xp, update, gradient, own, norm) for gradient, own in zip(gradients, norms, strict=True)]
+    after, slots_after, dtype = [], [], None
+    for variable, slot, gradient in zip(variables, slots, gradients, strict=True):
+        if variable.dtype is not dtype:
+            dtype = variable.dtype
+            numbers = dtype.type(step), dtype.type(rate)
+        first, *rest = updated(xp, update, variable, slot, gradient, *numbers)
+        after.append(first)
+        slots_after.append(rest)
+    return Applied(finite, True, after, slots_after, norm)
 
 
 def unscaled(gradient: Any, scale: float, dtype: Any) -> Any:
@@ -103,7 +105,7 @@ def _norms(xp: Any, gradients: Sequence[Any], each: bool) -> tuple[list[Any], fl
     squares = [xp.vdot(gradient, gradient) for gradient in gradients]
     total = float(sum(squares))
     if math.isfinite(total):
-        return [xp.sqrt(square) if each else None for square in squares], math.sqrt(total), True
+        return [xp.sqrt(square) for square in squares] if each else [], math.sqrt(total), True
     if not all(bool(xp.isfinite(gradient).all()) for gradient in gradients):
         return [], math.nan if math.isnan(total) else math.inf, False
     norms = [_large_norm(xp, gradient) for gradient in gradients]  # only the squares overflow
@@ -128,7 +130,7 @@ def clipped(xp: Any, update: Update, gradient: Any, own: Any, norm: float) -> An
 
 
 def updated(xp: Any, update: Update, variable: Any, slots: Sequence[Any], gradient: Any, step: int, rate: float) -> Any:
-    """Return a variable and its slots after a step; ``step`` counts from 1 and is a scalar of the variable's dtype."""
+    """Return a variable and its slots after a step; ``step`` counts from 1. It and ``rate`` are scalars of the variable's dtype."""
     if update.weight_decay:
         variable = variable - variable * update.weight_decay * rate
     return update.rule.update(xp, step, rate, variable, gradient, *slots, **update.numbers)

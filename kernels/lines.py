@@ -66,9 +66,13 @@ def _function(step: Step, xp: Any) -> Callable[..., Any] | None:
     if kernel is None or step.loop or step.cluster or step.bodies or step.reads or step.gates or not step.is_typed:
         return None
     call = Call(step, step.dtypes, xp)
-    function = None if kernel.bind is None else kernel.bind(call)
-    if function is not None:
-        return function  # type: ignore[no-any-return]
+    if kernel.bind is not None:
+        try:
+            function: Callable[..., Any] | None = kernel.bind(call)
+        except FAILURES:  # the kernel says so
+            return None
+        if function is not None:
+            return function
     schema = step.node.schema
     if schema is None or schema.stateful or any(formal.is_ref for formal in (*schema.inputs, *schema.outputs)):
         return None  # it may need what outlives a run

@@ -50,6 +50,16 @@ def bias_add_grad(call: "Call", dy: Any) -> Any:
     return dy.sum(_along(call, dy)[1], dtype=dy.dtype)
 
 
+@bound("tf:BiasAddGrad")
+def bind_bias_add_grad(call: "Call") -> Any:
+    """Bind :func:`bias_add_grad` of floats to the last axis."""
+    dtype = call.operand_dtypes[0]
+    if not channels_last(call) or dtype is None or dtype.kind != "float" or call.xp.__name__ != "numpy":
+        return None
+    add = call.xp.add.reduce
+    return lambda dy: add(dy, tuple(range(dy.ndim - 1)))
+
+
 @kernel("tf:FusedBatchNorm", "tf:FusedBatchNormV2", "tf:FusedBatchNormV3", "tf:_FusedBatchNormEx")
 def batch_norm(call: "Call", x: Any, scale: Any, offset: Any, mean: Any, variance: Any, *side: Any) -> tuple[Any, ...]:
     """Normalization of each channel, with the statistics of the batch in training, else with the given ones.

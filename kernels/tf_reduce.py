@@ -64,10 +64,10 @@ def _bind_sum(call: Call) -> Any:
     if len({axis >= 0 for axis in places}) > 1 or len(set(places)) < len(places):  # one axis may be meant twice
         return None
     if call.node.op_type == "Sum":
-        return lambda x, axes: add(x, places, wide, None, keepdims)
+        return lambda x, axes: add(x, places, None, None, keepdims)
 
     def compute(x: Any, axes: Any) -> Any:
-        summed = add(x, places, wide, None, keepdims)
+        summed = add(x, places, None, None, keepdims)
         return summed / wide.type(x.size // summed.size)
 
     return compute

@@ -15,11 +15,11 @@ import numpy as np
 
 from ..graph.dtypes import DType, dtype_of_array
 from ..graph.errors import TraceError, TrainingError
-from ..graph.graph import Graph, Node, Value
+from ..graph.graph import Graph, Node
 from ..graph.trace import Output, TensorSpec, Traced, is_array, trace_function
 from ..graph.tracing.context import Watched, active
 from ..graph.tracing.structure import leaves, rebuild, rebuilder
-from ..graph.tracing.variable import Variable, array_of, set_array
+from ..graph.tracing.variable import Variable, arrays_of, set_arrays
 from ..kernels.handle import Handle
 from ..kernels.program import Program
 from ..rewrite import Policy, RewriteReport, auto_mixed_precision
@@ -60,11 +60,13 @@ class Specialization:
         self.program = Program(graph)
         self.variables: Mapping[str, Variable] = MappingProxyType(traced.variables)
         self._watched = _pair(traced.watched, graph, len(traced.graph.outputs))
-        self._inputs = traced.inputs
+        self._places = [traced.inputs.index(name) for name in self.program.input_names]
+        places = {name: i for i, name in enumerate(self.program.output_names)}
         self._rebuild = rebuilder(
-            traced.results, lambda leaf: itemgetter(leaf.name) if isinstance(leaf, Output) else lambda outputs: leaf
+            traced.results, lambda leaf: itemgetter(places[leaf.name]) if isinstance(leaf, Output) else lambda outputs: leaf
         )
-        self._handles = {Handle(name): variable for name, variable in traced.variables.items()}
+        self._variables = list(traced.variables.values())
+        self._handles = [Handle(name) for name in traced.variables]
         self._lock = threading.Lock()
 
     def _find_policy(self, policy: Policy | None, float_scopes: list[str]) -> Policy | None:
@@ -119,25 +121,26 @@ class Specialization:
 
     def run(self, arrays: Sequence[Any]) -> Any:
         """Run the graph on the arrays among the arguments, in order; return what the function returns."""
-        feeds = dict(zip(self._inputs, arrays, strict=True))
+        inputs = [arrays[i] for i in self._places]
         with self._lock:
             for owner, _ in self._owners:
                 owner.before_run()
+            before = list(zip(self._handles, arrays_of(self._variables), strict=True))
             state = self.program.state
-            before = {handle: array_of(variable) for handle, variable in self._handles.items()}
             state.update(before)
-            outputs = self.program(feeds)
-            held = set()
-            for handle, variable in self._handles.items():
-                array = state[handle]  # which no feed is a part of: the executor lets variables hold nothing that others hold
-                set_array(variable, array)
-                held.add(id(_owner(array)))
-            for name, output in outputs.items():
+            outputs = self.program.run(inputs)
+            # No feed is a part of what variables hold now: the executor lets them hold nothing that others hold.
+            after = [state[handle] for handle in self._handles]
+            set_arrays(self._variables, after)
+            held = {id(array) if array.base is None else id(_owner(array)) for array in after}
+            for i, output in enumerate(outputs):
                 if id(_owner(output)) in held:
-                    outputs[name] = output.copy()
-            for owner, step, loss in self._watched:
-                diagnosis = Diagnosis(self.program, feeds, before, step, loss)
-                owner.after_run(bool(outputs[step.outputs[0].name]), None if loss is None else outputs[loss.name], diagnosis)
+                    outputs[i] = output.copy()
+            for owner, step, applied, loss in self._watched:
+                diagnosis = Diagnosis(
+                    self.program, inputs, before, step, None if loss is None else self.program.graph.outputs[loss]
+                )
+                owner.after_run(bool(outputs[applied]), None if loss is None else outputs[loss], diagnosis)
         return self._rebuild(outputs)
 
     def __repr__(self) -> str:
@@ -151,10 +154,17 @@ def _owner(array: Any) -> Any:
     return array
 
 
-def _pair(watched: list[Watched], graph: Graph, start: int) -> list[tuple[Any, Node, Value | None]]:
-    """Return who looks at which step and which loss of a graph that was rewritten since; ``start`` is its first output for it."""
-    rest = iter(graph.outputs[start:])
-    return [(who.owner, next(rest).producer, None if who.loss is None else next(rest)) for who in watched]
+def _pair(watched: list[Watched], graph: Graph, start: int) -> list[tuple[Any, Node, int, int | None]]:
+    """Return who looks at which step of a graph that was rewritten since, whose ``applied`` and loss are which of the outputs.
+
+    Those are the outputs from ``start`` on.
+    """
+    places = iter(range(start, len(graph.outputs)))
+    found = []
+    for who in watched:
+        applied = next(places)
+        found.append((who.owner, graph.outputs[applied].producer, applied, None if who.loss is None else next(places)))
+    return found
 
 
 def _why(report: RewriteReport) -> str:

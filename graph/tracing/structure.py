@@ -48,7 +48,9 @@ def rebuilder(tree: Any, make: Callable[[Any], Callable[[Any], Any]]) -> Callabl
     children = _children(tree)
     if children is None:
         return make(tree)
-    makers = [rebuilder(child, make) for _, child in children]
+    makers, kind = [rebuilder(child, make) for _, child in children], type(tree)
+    if hasattr(tree, "_fields"):
+        return lambda given: kind(*[maker(given) for maker in makers])
     return lambda given: _with(tree, children, [maker(given) for maker in makers])
 
 
