@@ -250,6 +250,15 @@ def test_a_layer_can_be_kept_in_float32_and_nothing_raises_a_type_error() -> Non
     assert products["dense/MatMul"] is products["gradients/dense/MatMul_grad/MatMul_1"] is HALF
 
 
+def test_sizes_that_tensor_cores_do_not_like_are_named() -> None:
+    graph = ag.trace(lambda x, w, v: (x @ w) @ v, *(ag.TensorSpec(shape) for shape in ([100, 64], [64, 300], [300, 10])))
+    advice = ag.advise(graph, powers_of_two=True)
+    assert {node.node: dict(node.padding) for node in advice.to_pad} == {
+        "MatMul": {"M": 128, "N": 304},
+        "MatMul_1": {"M": 128, "K": 304, "N": 16},
+    }
+
+
 def test_it_works_without_layers() -> None:
     step, _ = mlp_step(enabled(train.Adam(0.01)))
     losses = [float(step(X, Y).loss) for _ in range(50)]
