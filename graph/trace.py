@@ -49,7 +49,8 @@ class Traced(NamedTuple):
         variables: The variables that the function uses, by the names that their handles have in the graph.
         results: What the function returned, with an :class:`Output` for every array.
         float_scopes: Name scopes whose nodes stay float32 when the graph is rewritten.
-        watched: Training steps in the graph, and the optimizers that look at them.
+        optimizers: The optimizers that take part.
+        watched: The training steps in the graph, and which optimizer looks at each.
     """
 
     graph: Graph
@@ -57,6 +58,7 @@ class Traced(NamedTuple):
     variables: dict[str, Variable]
     results: Any
     float_scopes: list[str]
+    optimizers: list[Any]
     watched: list[Watched]
 
 
@@ -129,7 +131,9 @@ def trace_function(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
             )
         results = _add_outputs(outermost, results)
     variables = {handle.name: variable for variable, handle in outermost.variables.items()}
-    return Traced(outermost.graph, inputs, variables, results, outermost.float_scopes, outermost.watched)
+    return Traced(
+        outermost.graph, inputs, variables, results, outermost.float_scopes, list(outermost.optimizers), outermost.watched
+    )
 
 
 def _add_inputs(outermost: Trace, bound: inspect.BoundArguments) -> list[str]:

@@ -14,3 +14,13 @@ def size(count: int) -> str:
             return f"{value:.0f} {unit}" if unit == "bytes" else f"{value:.1f} {unit}"
         value /= 1024
     return f"{value:.1f} GiB"
+
+
+def amount(count: int) -> str:
+    """Return a large number as text: ``"1.5 M"``."""
+    value = float(count)
+    for unit in ("", " K", " M", " G", " T"):
+        if value < 999.95:
+            return f"{value:.1f}{unit}" if unit else str(count)
+        value /= 1000
+    return f"{value:.1f} P"

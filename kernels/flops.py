@@ -1,25 +1,15 @@
-"""How many FLOPs of a run each matrix product and convolution has, by the shapes that values really have."""
+"""How many FLOPs of a run each node that multiplies matrices has, by the shapes that values really have."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from math import prod
 from typing import Any
 
 from ..graph.graph import Graph, Node, Value
-
-#: The ops that are counted.
-ONNX_OPS = frozenset(["Conv", "ConvTranspose", "MatMul", "Gemm"])
-TF_OPS = frozenset(
-    [
-        *("MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "_FusedMatMul"),
-        *("Conv2D", "Conv3D", "DepthwiseConv2dNative", "_FusedConv2D"),
-        *("Conv2DBackpropInput", "Conv2DBackpropFilter", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2"),
-    ]
-)
+from ..graph.work import multiplies, work_of
 
 
 class FlopCounter:
-    """Counts the FLOPs of matrix products and convolutions, two for a multiply-add; give :meth:`see` to a program.
+    """Counts the FLOPs of matrix products, two for a multiply-add: see :mod:`ampgraph.graph.work`. Give :meth:`see` to a program.
 
     Args:
         graph: The graph that will run.
@@ -44,42 +34,9 @@ class FlopCounter:
             return
         self._shapes[value] = array.shape
         node = value.producer
-        if not value.index and node.op_type in {"": ONNX_OPS, "tf": TF_OPS}.get(node.domain, ()):
-            products = self._onnx if not node.domain else self._tf
-            self.by_node[node] += 2 * products(node, array.shape)
-
-    def _onnx(self, node: Node, result: Sequence[int]) -> int:
-        """Return how many products a node of an ONNX model computes."""
-        first, second = (self._shape(operand) for operand in node.inputs[:2])
-        size = prod(result)
-        if node.op_type in ("Conv", "ConvTranspose"):
-            kernel = node.attributes.get("kernel_shape") or (second or ())[2:]
-            if not first or not kernel:
-                return 0
-            groups: int = node.attributes.get("group", 1)
-            if node.op_type == "Conv":
-                return size * first[1] // groups * prod(kernel)
-            return prod(first) * result[1] // groups * prod(kernel)
-        if node.op_type == "Gemm":
-            if first:
-                return size * first[0 if node.attributes.get("transA", 0) else 1]
-            return size * second[1 if node.attributes.get("transB", 0) else 0] if second else 0
-        if first:
-            return size * first[-1]
-        return size * second[-2] if second and len(second) > 1 else 0
-
-    def _tf(self, node: Node, result: Sequence[int]) -> int:
-        """Do what :meth:`_onnx` does; filters are (height, width, inputs, outputs)."""
-        op = node.op_type
-        if "MatMul" in op:
-            first = self._shape(node.inputs[0])
-            flipped = node.attributes.get("transpose_a") is True or node.attributes.get("adj_x") is True
-            return prod(result) * first[-2 if flipped else -1] if first and len(first) > 1 else 0
-        gradient = self._shape(node.inputs[2]) if "Backprop" in op else result
-        weights = result if "BackpropFilter" in op else self._shape(node.inputs[1])
-        if gradient is None or not weights:
-            return 0
-        return prod(gradient) * prod(weights[:-2] if "Depthwise" in op else weights[:-1])
+        if not value.index and multiplies(node):
+            work = work_of(node, self._shape)
+            self.by_node[node] += 2 * ((work and work.products) or 0)
 
     def _shape(self, value: Value | None) -> Sequence[int] | None:
         while value is not None:

@@ -10,7 +10,7 @@ from .optimizers import Optimizer
 
 
 def enable_mixed_precision_graph_rewrite(
-    opt: Optimizer, loss_scale: Any = "dynamic", *, dtype: str = "float16", target: str | None = None
+    opt: Optimizer, loss_scale: Any = "dynamic", *, dtype: str = "float16", target: str | None = None, **options: Any
 ) -> LossScaleOptimizer:
     """Wrap an optimizer, so that it trains in mixed precision.
 
@@ -24,6 +24,8 @@ def enable_mixed_precision_graph_rewrite(
             :class:`~.loss_scale.DynamicLossScale`.
         dtype: The low precision: ``"float16"`` or ``"bfloat16"``.
         target: What to rewrite for, as :class:`~ampgraph.rewrite.Policy` takes it; None for its default.
+        **options: ``accumulation_steps``, ``max_skips`` and ``on_stall``, as :class:`~.loss_scale_optimizer.LossScaleOptimizer`
+            takes them.
 
     Raises:
         TrainingError: If ``opt`` is no optimizer or wrapped already, or the loss scale makes no sense. (It is a ``ValueError``.)
@@ -35,7 +37,7 @@ def enable_mixed_precision_graph_rewrite(
         32768.0
     """
     policy = Policy(dtype=dtype) if target is None else Policy(dtype=dtype, target=target)
-    return LossScaleOptimizer(opt, loss_scale, policy=policy)
+    return LossScaleOptimizer(opt, loss_scale, policy=policy, **options)
 
 
 def disable_mixed_precision_graph_rewrite(opt: LossScaleOptimizer | Optimizer) -> Optimizer:

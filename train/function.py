@@ -42,7 +42,7 @@ class Specialization:
         self.signature = signature
         self.graph: Graph = traced.graph
         self.report: RewriteReport | None = None
-        self._owners = [(owner, owner.policy) for owner in dict.fromkeys(watched.owner for watched in traced.watched)]
+        self._optimizers = [(optimizer, optimizer.policy) for optimizer in traced.optimizers]
         self.policy = self._find_policy(policy, traced.float_scopes)
         graph = traced.graph
         if traced.watched:
@@ -61,7 +61,7 @@ class Specialization:
         self.variables: Mapping[str, Variable] = MappingProxyType(traced.variables)
         self._watched = _pair(traced.watched, graph, len(traced.graph.outputs))
         self._places = [traced.inputs.index(name) for name in self.program.input_names]
-        places = {name: i for i, name in enumerate(self.program.output_names)}
+        places = {name: i for i, name in enumerate(traced.graph.output_names)}
         self._rebuild = rebuilder(
             traced.results, lambda leaf: itemgetter(places[leaf.name]) if isinstance(leaf, Output) else lambda outputs: leaf
         )
@@ -72,7 +72,7 @@ class Specialization:
     def _find_policy(self, policy: Policy | None, float_scopes: list[str]) -> Policy | None:
         """Return what to rewrite for: what the function says, else what the optimizers in it say, with the scopes kept in float32."""
         if policy is None:
-            policies = list(dict.fromkeys(given for _, given in self._owners if given is not None))
+            policies = list(dict.fromkeys(given for _, given in self._optimizers if given is not None))
             if len(policies) > 1:
                 raise TrainingError(
                     "A graph is rewritten once, and the optimizers in it want it differently; say which with policy= of "
@@ -87,7 +87,7 @@ class Specialization:
     @property
     def is_current(self) -> bool:
         """Whether the optimizers in it still say what they said when it was traced."""
-        return all(owner.policy is policy for owner, policy in self._owners)
+        return all(optimizer.policy is policy for optimizer, policy in self._optimizers)
 
     def dtype(self, name: str) -> DType | None:
         """Return the dtype that a value of the graph is computed in: see :meth:`Program.dtype`."""
@@ -115,16 +115,16 @@ class Specialization:
         """
         from .export import export_graph
 
-        for owner, _ in self._owners:
-            owner.before_run()
+        for optimizer, _ in self._optimizers:
+            optimizer.before_run()
         return export_graph(self.program.graph if rewritten else self.graph, self.variables)
 
     def run(self, arrays: Sequence[Any]) -> Any:
         """Run the graph on the arrays among the arguments, in order; return what the function returns."""
         inputs = [arrays[i] for i in self._places]
         with self._lock:
-            for owner, _ in self._owners:
-                owner.before_run()
+            for optimizer, _ in self._optimizers:
+                optimizer.before_run()
             before = list(zip(self._handles, arrays_of(self._variables), strict=True))
             state = self.program.state
             state.update(before)

@@ -8,7 +8,7 @@ import numpy as np
 from ..graph.dtypes import dtype_of_array
 from ..graph.errors import TrainingError
 from ..graph.tracing.array import SymbolicArray
-from ..graph.tracing.context import Trace, current, name_scope
+from ..graph.tracing.context import Trace, Watched, current, name_scope
 from ..graph.tracing.gradient import gradients
 from ..graph.tracing.operations import static_shape, symbolic, value_of
 from ..graph.tracing.variable import Variable
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
 
 def compute_gradients(
-    loss: Any, variables: Iterable[Variable] | None, scale: Variable | None
+    owner: Any, loss: Any, variables: Iterable[Variable] | None, scale: Variable | None
 ) -> list[tuple[SymbolicArray | None, Variable]]:
     """Differentiate a loss in the function that is being traced.
 
     Args:
+        owner: The optimizer that asks.
         loss: A symbolic array of one number.
         variables: With respect to what; all that the function has used so far, and whose elements are floats, when None.
         scale: What the loss is multiplied by first, if anything.
@@ -34,7 +35,7 @@ def compute_gradients(
     Raises:
         TrainingError: If the loss is something else, or there are no variables.
     """
-    trace = outermost()
+    trace = joined(owner)
     if not isinstance(loss, SymbolicArray) or loss.dtype.kind != "f" or any(size != 1 for size in static_shape(loss)):
         raise TrainingError(f"A loss is one symbolic number of floats; see numpy.mean and numpy.sum. Received: {loss!r}")
     found = list((v for v in trace.variables if v.dtype.kind == "f") if variables is None else variables)
@@ -47,8 +48,9 @@ def compute_gradients(
     return list(zip(gradients([loss], found, seed), found, strict=True))
 
 
-def scale_loss(loss: Any, scale: Variable) -> Any:
+def scale_loss(owner: Any, loss: Any, scale: Variable) -> Any:
     """Return a loss times the loss scale, computed in float32 or wider."""
+    joined(owner)
     with name_scope("loss_scale", dtype="float32"):
         return symbolic(loss, np.result_type(loss.dtype, np.float32)) * symbolic(scale.value)
 
@@ -84,7 +86,7 @@ def add_step(
         scaled: Whether the gradients are those of the scaled loss.
         accumulation_steps: From how many runs gradients are averaged to make one step.
     """
-    trace = outermost()
+    trace = joined(owner)
     variables = [variable for _, variable in pairs]
     slots = [slot for variable in variables for slot in state.slots_of(variable.name, variable.shape, variable.dtype)]
     sums = [scaling.sum_of(v.name, v.shape, v.dtype) for v in variables] if accumulation_steps > 1 else []
@@ -101,7 +103,7 @@ def add_step(
         {f"T[{i}]": value.dtype for i, value in enumerate(values) if value.dtype is not None},
         domain="ampgraph",
     )
-    trace.watch(owner, node, None if loss is None else value_of(loss))
+    trace.watched.append(Watched(owner, node, None if loss is None else value_of(loss)))
     return StepResult(loss, *(SymbolicArray(value, trace) for value in node.outputs))
 
 
@@ -135,15 +137,16 @@ def check_pairs(grads_and_vars: Iterable[tuple[Any, Any]]) -> dict[str, tuple[An
     return found
 
 
-def outermost() -> Trace:
-    """Return the trace of the function that is being traced.
+def joined(optimizer: Any) -> Trace:
+    """Let an optimizer take part in the function that is being traced; return the trace.
 
     Raises:
-        TrainingError: If a body of a branch or loop is.
+        TrainingError: If a body of a branch or loop is being traced.
     """
     trace = current()
     if trace.parent is not None:
         raise TrainingError(
             "An optimizer's step is made by the function itself, not inside of ampgraph.cond or ampgraph.while_loop."
         )
+    trace.optimizers[optimizer] = None
     return trace

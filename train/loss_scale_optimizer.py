@@ -119,7 +119,7 @@ class LossScaleOptimizer:
         if active() is not None:
             from .graph_step import scale_loss
 
-            return scale_loss(loss, self._state.scale)
+            return scale_loss(self, loss, self._state.scale)
         wide = np.asarray(loss)
         wide = wide.astype(wide.dtype if wide.dtype == np.float64 and isinstance(loss, np.ndarray | np.generic) else np.float32)
         with np.errstate(over="ignore"):
@@ -154,7 +154,7 @@ class LossScaleOptimizer:
         """
         from .graph_step import compute_gradients
 
-        return self._add_step(compute_gradients(loss, variables, self._state.scale), loss, scaled=True)
+        return self._add_step(compute_gradients(self, loss, variables, self._state.scale), loss, scaled=True)
 
     def compute_gradients(self, loss: Any, variables: Iterable[Any] | None = None) -> list[tuple[Any, Any]]:
         """Return the gradients of a loss and the variables, as pairs: see :meth:`minimize`. None where it does not depend on one.
@@ -163,7 +163,7 @@ class LossScaleOptimizer:
         """
         from .graph_step import compute_gradients
 
-        pairs = compute_gradients(loss, variables, self._state.scale)
+        pairs = compute_gradients(self, loss, variables, self._state.scale)
         found = self.get_unscaled_gradients(gradient for gradient, _ in pairs)
         return [(gradient, variable) for gradient, (_, variable) in zip(found, pairs, strict=True)]
 

@@ -155,7 +155,7 @@ class Optimizer:
         """Return the gradients of a loss and the variables, as pairs: see :meth:`minimize`. None where it depends on one not."""
         from .graph_step import compute_gradients
 
-        return compute_gradients(loss, variables, None)
+        return compute_gradients(self, loss, variables, None)
 
     def apply_gradients(self, grads_and_vars: GradsAndVars, loss: Any = None) -> StepResult:
         """Apply gradients, whatever they are; in a function that is traced, when its graph runs.

@@ -39,7 +39,8 @@ class Trace:
         variables: Handles of the variables that the function uses, those of bodies too; only of the outermost trace.
         prefix: Stands before the names of new nodes.
         float_scopes: Name scopes whose nodes stay float32; only of the outermost trace.
-        watched: Who wants to see what of every run; only of the outermost trace.
+        optimizers: Those that take part in the function; only of the outermost trace.
+        watched: The training steps among its nodes; only of the outermost trace.
         sizes: The shapes of values, where they were asked for because a size is not known.
     """
 
@@ -50,6 +51,7 @@ class Trace:
         self.variables: dict[Variable, Value] = {}
         self.prefix: str = "" if parent is None else parent.prefix
         self.float_scopes: list[str] = [] if parent is None else parent.float_scopes
+        self.optimizers: dict[Any, None] = {}
         self.watched: list[Watched] = []
         self._library: Library = Library(graph.functions) if parent is None else parent._library
         self._scope = Scope(graph, self._library, [NOTHING] * len(graph.inputs))
@@ -217,10 +219,6 @@ class Trace:
     def effects(self) -> list[Node]:
         """Return the last change of every variable, which results of the graph must wait for."""
         return list(dict.fromkeys(order.last for order in self._order.values() if order.last is not None))
-
-    def watch(self, owner: Any, step: Node, loss: Value | None) -> None:
-        """Let somebody see every run of the graph: how a training step went, and the loss if it is known."""
-        self.watched.append(Watched(owner, step, loss))
 
     @property
     def is_stateful(self) -> bool:

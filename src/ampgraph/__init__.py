@@ -59,10 +59,12 @@ if TYPE_CHECKING:
     from ampgraph.kernels.program import Program as Program
     from ampgraph.kernels.program import compile as compile
     from ampgraph.lists import OpLists as OpLists
+    from ampgraph.rewrite import Advice as Advice
     from ampgraph.rewrite import Policy as Policy
     from ampgraph.rewrite import RewriteReport as RewriteReport
     from ampgraph.rewrite import RewriteResult as RewriteResult
     from ampgraph.rewrite import Target as Target
+    from ampgraph.rewrite import advise as advise
     from ampgraph.rewrite import auto_mixed_precision as auto_mixed_precision
     from ampgraph.saving import save as save
     from ampgraph.train import DynamicLossScale as DynamicLossScale
@@ -81,6 +83,7 @@ __version__ = "0.1.0"
 
 # Where each public name is defined; the imports above say the same to type checkers.
 _NAMES = {
+    "Advice": "ampgraph.rewrite",
     "AmpgraphError": "ampgraph.graph.errors",
     "CalibrationResult": "ampgraph.calibration.loop",
     "DType": "ampgraph.graph.dtypes",
@@ -113,6 +116,7 @@ _NAMES = {
     "Value": "ampgraph.graph.graph",
     "Variable": "ampgraph.graph.tracing.variable",
     "VerifyError": "ampgraph.graph.errors",
+    "advise": "ampgraph.rewrite",
     "auto_mixed_precision": "ampgraph.rewrite",
     "calibrate": "ampgraph.calibration.loop",
     "compare": "ampgraph.kernels.compare",

@@ -67,12 +67,13 @@ def test_commands_print_what_the_readme_says(folder: Path) -> None:
 def test_python_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     namespace: dict[str, object] = {}
     blocks = _blocks("python")
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     save(demo_model(), "model.onnx")
     for block in blocks:
         exec(compile(block, "README.md", "exec"), namespace)
     printed = capsys.readouterr().out
-    assert printed.startswith("policy    preset=onnxruntime")
+    assert re.match(r"epoch 1/1: loss 0\.\d+, loss scale 32768, 0 of 32 steps skipped", printed)
+    assert "\npolicy    preset=onnxruntime" in printed
     assert "\nTrue policy" in printed
     assert [str(value.dtype) for value in load("model.fp16.onnx").outputs] == ["float32"]
     assert not IN_VAIN.search(printed), printed

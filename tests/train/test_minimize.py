@@ -169,8 +169,8 @@ def test_gradients_are_averaged_over_runs() -> None:
 
 def test_half_accumulated_gradients_are_saved(tmp_path: Any) -> None:
     def make() -> Any:
-        optimizer = ag.enable_mixed_precision_graph_rewrite(train.Adam(0.1), DynamicLossScale(8.0, growth_interval=2))
-        optimizer = LossScaleOptimizer(optimizer.inner, optimizer.loss_scale, accumulation_steps=2, policy=optimizer.policy)
+        scale = DynamicLossScale(8.0, growth_interval=2)
+        optimizer = ag.enable_mixed_precision_graph_rewrite(train.Adam(0.1), scale, accumulation_steps=2)
         return optimizer, *step_of(optimizer)
 
     optimizer, step, w = make()

@@ -8,6 +8,7 @@ click is imported by the commands that need it, so that ``ampgraph --help`` answ
 import click
 
 import ampgraph
+from ampgraph.cli.advise import advise
 from ampgraph.cli.compare import compare
 from ampgraph.cli.demo import demo
 from ampgraph.cli.diff import diff
@@ -33,7 +34,7 @@ def program() -> None:
     """
 
 
-for _command in (rewrite, explain, show, dump, diff, run, compare, lists, policy, verify, doctor, demo):
+for _command in (rewrite, explain, advise, show, dump, diff, run, compare, lists, policy, verify, doctor, demo):
     program.add_command(_command)
 
 
