@@ -4,9 +4,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from bench import executor, onnx, ops, rewrite, startup
+from bench import executor, onnx, ops, parity, rewrite, startup
 
-_BENCHMARKS = {"rewrite": rewrite, "onnx": onnx, "run": executor, "ops": ops, "startup": startup}
+_BENCHMARKS = {"rewrite": rewrite, "onnx": onnx, "run": executor, "ops": ops, "parity": parity, "startup": startup}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
