@@ -93,7 +93,8 @@ def apply_gradients(call: "Call", *operands: Any) -> tuple[Any, ...]:
 @bound("ampgraph:ApplyGradients", is_stateful=True)
 def bind_apply_gradients(call: "Call") -> Callable[..., tuple[Any, ...]]:
     """Return what applies gradients, given what variables hold and the operands. All variables change together, or none."""
-    xp, dtypes = call.xp, [None if dtype is None else dtype.numpy for dtype in call.dtypes]
+    xp = call.xp
+    dtypes = [dtype.numpy if dtype is not None and call.is_used(i) else None for i, dtype in enumerate(call.dtypes)]
     update, rules = read_attributes(call.attr)
     count, width, turns = call.attr("N"), len(update.rule.slots), call.attr("accumulation_steps")
     scaled = call.attr("scaled")
@@ -104,8 +105,8 @@ def bind_apply_gradients(call: "Call") -> Callable[..., tuple[Any, ...]]:
             f"Rule {update.rule.name} has {width} slots for each of {count} variables, and each has an accumulator if there are "
             f"several calls to a step. Received: M={call.attr('M')}, A={call.attr('A')}, accumulation_steps={turns}"
         )
-
     rate_at = counters_at + 5
+    looks = bool(rules is not None or update.skip_nonfinite or update.clip or call.is_used(3))
 
     def compute(state: dict[Handle, Any], *operands: Any) -> tuple[Any, ...]:
         handles, rate = operands[:rate_at], float(operands[rate_at])
@@ -129,7 +130,7 @@ def bind_apply_gradients(call: "Call") -> Callable[..., tuple[Any, ...]]:
                 _store(state, changes)
                 return results(False, scaling.scale, step, math.nan)
         slots = [values[count + i * width : count + (i + 1) * width] for i in range(count)]
-        done = apply_step(xp, update, before, slots, gradients, step=step + 1, rate=rate, scale=factor)
+        done = apply_step(xp, update, before, slots, gradients, step=step + 1, rate=rate, scale=factor, looks=looks)
         if done.applied:
             step += 1
             changes[handles[-1]] = xp.array(step, global_step.dtype)
@@ -144,7 +145,7 @@ def bind_apply_gradients(call: "Call") -> Callable[..., tuple[Any, ...]]:
         return results(done.applied, scaling.scale, step, done.grad_norm)
 
     def results(*numbers: float) -> tuple[Any, ...]:
-        return tuple([xp.array(number, dtype) for number, dtype in zip(numbers, dtypes, strict=True)])
+        return tuple([dtype and xp.array(number, dtype) for number, dtype in zip(numbers, dtypes, strict=True)])
 
     return compute
 

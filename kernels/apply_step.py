@@ -61,6 +61,7 @@ def apply_step(
     step: int,
     rate: float,
     scale: float = 1.0,
+    looks: bool = True,
 ) -> Applied:
     """Apply gradients to variables. What overflows is found: NumPy's warnings of it are best turned off.
 
@@ -73,9 +74,10 @@ def apply_step(
         step: Which step it is, counting from 1.
         rate: Learning rate.
         scale: What the gradients were multiplied by.
+        looks: Whether it matters that gradients are finite, or what their norm is; where not, they count as finite.
     """
     gradients = [unscaled(g, scale, variable.dtype) for g, variable in zip(gradients, variables, strict=True)]
-    norms, norm, finite = _norms(xp, gradients, update.clip == "norm")
+    norms, norm, finite = _norms(xp, gradients, update.clip == "norm") if looks else ([], math.nan, True)
     if not finite:
         if update.skip_nonfinite:
             return Applied(False, False, variables, slots, norm)

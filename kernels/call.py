@@ -54,6 +54,10 @@ class Call:
         """Whether an operand is omitted."""
         return place >= len(self._step.operands) or self._step.operands[place] < 0
 
+    def is_used(self, place: int) -> bool:
+        """Whether anybody reads a result, or may read it because it looks on."""
+        return self._run is not None or self._step.results[place] >= 0
+
     @property
     def state(self) -> dict[Handle, Any]:
         """What outlives a run: what the variables of a TensorFlow graph hold."""
