@@ -42,7 +42,6 @@ class Model(Layer):
 
     Attributes:
         optimizer, loss, metrics, policy: What :meth:`compile` was given.
-        train_step: The training step, an :class:`~.function.Function`, once it is compiled: what was decided about its graph.
         history: What happened in the last training.
         stop_training: Callbacks end the training by setting it.
 
@@ -69,9 +68,20 @@ class Model(Layer):
         self.history: History | None = None
         self.stop_training = False
         self.policy: Policy | None = None
-        self.train_step: Function | None = None
+        self._step: Function | None = None
         self._functions: dict[Any, Function] = {}
         self._state: dict[str, Any] = {}
+
+    @property
+    def train_step(self) -> Function:
+        """The training step: what was decided about its graph, for each kind of batch.
+
+        Raises:
+            TrainingError: If nobody said yet how it is trained.
+        """
+        self._check_compiled("train_step")
+        assert self._step is not None
+        return self._step
 
     @property
     def layers(self) -> list[Layer]:
@@ -113,7 +123,7 @@ class Model(Layer):
         self.loss = find_loss(loss)
         self.metrics = find_metrics(metrics, self.loss)
         self.policy = policy
-        self.train_step = Function(self._traced_step, None, None)
+        self._step = Function(self._traced_step, None, None)
         self._functions = {}
         if self._state:
             self.take_state(self._state)
@@ -247,8 +257,8 @@ class Model(Layer):
     def run_step(self, x: Any, y: Any) -> "tuple[StepResult, dict[str, Any]]":
         """Make one training step with a batch; return how it went, and the metrics before it."""
         self._check_compiled("run_step")
-        assert self.train_step is not None
-        return self.train_step(x, y)  # type: ignore[no-any-return]
+        assert self._step is not None
+        return self._step(x, y)  # type: ignore[no-any-return]
 
     def run_evaluation(self, x: Any, y: Any, batch_size: int, after_batch: Callable[[], None] = lambda: None) -> dict[str, float]:
         """Return loss and metrics for arrays that were checked: see :meth:`evaluate`."""
@@ -282,7 +292,7 @@ class Model(Layer):
         return self._functions.setdefault((name, str(specs)), Function(traced, self.policy, specs))
 
     def _check_compiled(self, what: str) -> None:
-        if self.train_step is None:
+        if self._step is None:
             raise TrainingError(f"compile(optimizer=…, loss=…) says how {self!r} is trained. Received: {what} before it")
 
     def _check_data(self, x: Any, y: Any) -> None:

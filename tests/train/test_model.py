@@ -65,8 +65,8 @@ def test_trains_in_mixed_precision() -> None:
     assert opt.global_step + history.history["skipped"][0] == 32
     assert history.history["loss_scale"] == [opt.loss_scale.scale]
     assert 0.25 < history.history["loss"][0] < 0.4
-    assert model._step is not None
-    (found,) = model._step.cache.values()
+    assert model.train_step is not None
+    (found,) = model.train_step.cache.values()
     assert found.dtype("dense/MatMul") is ag.find_dtype("float16")
     assert found.dtype("dense_1/MatMul") is ag.find_dtype("float16")
     assert found.dtype("Mean_1") is ag.find_dtype("float32")
@@ -77,8 +77,8 @@ def test_a_layer_may_stay_float32() -> None:
     model = ag.Sequential([layers.Dense(8, activation="relu"), layers.Dense(3, dtype="float32")], seed=0)
     model.compile(ag.enable_mixed_precision_graph_rewrite(ag.train.SGD(), target="cpu"), "mse")
     model.fit(X, Y, verbose=0)
-    assert model._step is not None
-    (found,) = model._step.cache.values()
+    assert model.train_step is not None
+    (found,) = model.train_step.cache.values()
     assert found.dtype("dense/MatMul") is ag.find_dtype("float16")
     assert found.dtype("dense_1/MatMul") is ag.find_dtype("float32")
 
@@ -89,8 +89,8 @@ def test_an_epoch_is_traced_for_two_sizes_and_everything_else_once() -> None:
     for x in (X, X[:7], X[:1]):
         assert model.predict(x, batch_size=6).shape == (len(x), 3)
     model.evaluate(X, Y, batch_size=7)
-    assert model._step is not None
-    assert list(model._step.cache) == ["x: f32[8,4], y: f32[8,3]", "x: f32[4,4], y: f32[4,3]"]
+    assert model.train_step is not None
+    assert list(model.train_step.cache) == ["x: f32[8,4], y: f32[8,3]", "x: f32[4,4], y: f32[4,3]"]
     assert [list(function.cache) for function in model._functions.values()] == [["x: f32[?,4], y: f32[?,3]"], ["x: f32[?,4]"]]
 
 
