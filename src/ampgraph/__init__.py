@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ampgraph import train as train
     from ampgraph.calibration.loop import CalibrationResult as CalibrationResult
     from ampgraph.calibration.loop import calibrate as calibrate
+    from ampgraph.explaining import explain as explain
     from ampgraph.graph import nn as nn
     from ampgraph.graph import random as random
     from ampgraph.graph.diff import diff as diff
@@ -125,6 +126,7 @@ _NAMES = {
     "diff": "ampgraph.graph.diff",
     "disable_mixed_precision_graph_rewrite": "ampgraph.train",
     "enable_mixed_precision_graph_rewrite": "ampgraph.train",
+    "explain": "ampgraph.explaining",
     "find_dtype": "ampgraph.graph.dtypes",
     "function": "ampgraph.train.function",
     "gradients": "ampgraph.graph.tracing.gradient",
