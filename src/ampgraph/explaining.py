@@ -56,8 +56,9 @@ def explain(what: Any, *nodes: str) -> Explained:
         ...   %y: f32[8,8] = tf.MatMul<T=f32>(%x, %x)
         ...   return %y
         ... }''')
-        >>> [(item.node, item.dtype) for item in ag.explain(graph)]
-        [('x', 'float32'), ('y', 'float16')]
+        >>> print(ag.explain(graph, "x", "y"))
+        x (Placeholder) dtype: float32: it is an input, and inputs keep their dtype
+        y (MatMul) T: float32: the graph returns it, and outputs keep their dtype
     """
     if isinstance(what, functools.partial):
         what = what.func  # a function that is a method
