@@ -65,6 +65,7 @@ class Variable(ArrayLike):
             view = self._array.view()
             view.flags.writeable = False
             return view
+        trace.reads.add(self)
         return SymbolicArray(trace.read(trace.handle(self), dtype_of_array(self.dtype)), trace)
 
     def assign(self, value: Any) -> None:
