@@ -124,8 +124,8 @@ class Specialization:
             for optimizer, _ in self._optimizers:
                 optimizer.before_run()
             state = self.program.state
-            before = {handle: array_of(variable) for handle, variable in self._handles.items()}
-            state.update(before)
+            state.update((handle, array_of(variable)) for handle, variable in self._handles.items())
+            before = dict(state)
             outputs = self.program(feeds)
             held = []
             for handle, variable in self._handles.items():

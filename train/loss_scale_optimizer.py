@@ -141,13 +141,13 @@ class LossScaleOptimizer:
                 found.append(gradient)
         return found
 
-    def minimize(self, loss: Any, variables: Iterable[Any] | None = None) -> StepResult:
+    def minimize(self, loss: Any, variables: Any = None) -> StepResult:
         """Differentiate a loss, scaled, and apply the gradients, in a function that is traced.
 
         Args:
             loss: A symbolic array of one number.
-            variables: What to change: :class:`~ampgraph.Variable` objects. All trainable ones of floats that the function has used so far when
-                None; those that the loss does not depend on stay as they are.
+            variables: What to change: :class:`~ampgraph.Variable` objects, in whatever containers. All trainable ones of floats that
+                the function has used so far when None; those that the loss does not depend on stay as they are.
 
         Raises:
             TraceError: If no function is being traced.
@@ -157,7 +157,7 @@ class LossScaleOptimizer:
 
         return self._add_step(compute_gradients(self, loss, variables, self._state.scale), loss, scaled=True)
 
-    def compute_gradients(self, loss: Any, variables: Iterable[Any] | None = None) -> list[tuple[Any, Any]]:
+    def compute_gradients(self, loss: Any, variables: Any = None) -> list[tuple[Any, Any]]:
         """Return the gradients of a loss and the variables, as pairs: see :meth:`minimize`. None where it does not depend on one.
 
         They are those of the scaled loss, divided by the loss scale in float32.
@@ -334,7 +334,7 @@ class LossScaleOptimizer:
         calls, stalled = (saved_number(name, rest[name], int) for name in ("calls", "stalled"))
         if calls >= self.accumulation_steps:
             raise TrainingError(
-                f"{self!r} makes a step of {self.accumulation_steps} calls. Received: a state after {calls} of more"
+                f"{self!r} makes a step of every {self.accumulation_steps} calls. Received: a state after {calls}"
             )
         self._state.check_sums(groups["accumulated"])
         self.inner.load_state_dict(groups["inner"])

@@ -129,7 +129,13 @@ class Optimizer:
     def learning_rate(self) -> float:
         """The learning rate of the next step; it can be set to a number or a schedule."""
         rate = self._rate
-        return rate(self.global_step) if callable(rate) else rate
+        if not callable(rate):
+            return rate
+        number = rate(self.global_step)
+        if isinstance(number, np.generic):
+            number = number.item()
+        _check_number("learning rate that the schedule returns", number)
+        return number
 
     @learning_rate.setter
     def learning_rate(self, rate: "float | Schedule") -> None:
@@ -137,13 +143,13 @@ class Optimizer:
             _check_number("learning rate", rate)
         self._rate: float | Callable[[int], float] = rate
 
-    def minimize(self, loss: Any, variables: "Iterable[Any] | None" = None) -> StepResult:
+    def minimize(self, loss: Any, variables: Any = None) -> StepResult:
         """Differentiate a loss and apply the gradients, in a function that is traced.
 
         Args:
             loss: A symbolic array of one number.
-            variables: What to change: :class:`~ampgraph.Variable` objects. All trainable ones of floats that the function has used so far when
-                None; those that the loss does not depend on stay as they are.
+            variables: What to change: :class:`~ampgraph.Variable` objects, in whatever containers. All trainable ones of floats that
+                the function has used so far when None; those that the loss does not depend on stay as they are.
 
         Raises:
             TraceError: If no function is being traced.
@@ -151,7 +157,7 @@ class Optimizer:
         """
         return self.apply_gradients(self.compute_gradients(loss, variables), loss)
 
-    def compute_gradients(self, loss: Any, variables: "Iterable[Any] | None" = None) -> list[tuple[Any, Any]]:
+    def compute_gradients(self, loss: Any, variables: Any = None) -> list[tuple[Any, Any]]:
         """Return the gradients of a loss and the variables, as pairs: see :meth:`minimize`. None where it depends on one not."""
         from .graph_step import compute_gradients
 
