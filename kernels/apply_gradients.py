@@ -153,7 +153,7 @@ def _accumulate(call: "Call", sums: Sequence[Handle], gradients: Sequence[Any], 
     totals = []
     for handle, gradient in zip(sums, gradients, strict=True):
         total = stored(call, handle)
-        totals.append(total + unscaled(gradient, scale, total.dtype))
+        totals.append(call.xp.asarray(total + unscaled(gradient, scale, total.dtype)))
         store(call, handle, totals[-1])
     return totals
 

@@ -87,6 +87,7 @@ def apply_step(
             updated(xp, update, variable, slot, clipped(xp, update, gradient, own, norm), variable.dtype.type(step), rate)
             for variable, slot, gradient, own in zip(variables, slots, gradients, norms, strict=True)
         ]
+        results = [tuple(map(xp.asarray, row)) for row in results]  # operators make scalars of arrays without sizes
     return Applied(finite, True, [first for first, *_ in results], [rest for _, *rest in results], norm)
 
 

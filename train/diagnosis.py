@@ -15,7 +15,7 @@ class Diagnosis:
     Args:
         program: What ran.
         feeds: On what.
-        state: What its variables held before.
+        state: What it held before: variables, and where random numbers go on.
         step: The node that applies gradients.
         loss: The loss.
     """
@@ -63,6 +63,7 @@ class Diagnosis:
                 bad.add(value)
 
         now = dict(self._program.state)
+        self._program.state.clear()
         self._program.state.update(self._state)
         try:
             self._program(self._feeds, on_value=look)

@@ -24,6 +24,9 @@ from ..kernels.program import Program
 from ..rewrite import Policy, RewriteReport, auto_mixed_precision
 from .diagnosis import Diagnosis
 
+#: Held where variables change, so that threads do not lose each other's changes: by runs that use any, and by traces, which make some.
+_changes = threading.RLock()
+
 
 class Specialization:
     """A function for one signature.
@@ -62,7 +65,7 @@ class Specialization:
         self._inputs = traced.inputs
         self._results = traced.results
         self._handles = {Handle(name): variable for name, variable in traced.variables.items()}
-        self._lock = threading.Lock()
+        self._lock = _changes if self._handles else threading.RLock()
 
     def _find_policy(self, policy: Policy | None, float_scopes: list[str]) -> Policy | None:
         """Return what to rewrite for: what the function says, else what the optimizers in it say, with the scopes kept in float32."""
@@ -121,8 +124,8 @@ class Specialization:
             for optimizer, _ in self._optimizers:
                 optimizer.before_run()
             state = self.program.state
-            before = {handle: array_of(variable) for handle, variable in self._handles.items()}
-            state.update(before)
+            state.update((handle, array_of(variable)) for handle, variable in self._handles.items())
+            before = dict(state)
             outputs = self.program(feeds)
             held = []
             for handle, variable in self._handles.items():
@@ -230,7 +233,10 @@ class Function:
             )
             raise TraceError(f"Argument {wrong[0]} is neither an array nor hashable. Received: {wrong[1]!r}") from None
         if found is None or not found.is_current:
-            found = self._cache[tuple(key)] = self._trace(bound)
+            with _changes:
+                found = self._cache.get(tuple(key))
+                if found is None or not found.is_current:
+                    found = self._cache[tuple(key)] = self._trace(bound)
         return found, arrays
 
     def _trace(self, bound: inspect.BoundArguments) -> Specialization:

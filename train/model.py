@@ -9,7 +9,7 @@ import numpy as np
 from ..graph.errors import TrainingError, did_you_mean
 from ..graph.trace import TensorSpec, trace
 from ..rewrite import Policy
-from .callbacks import Callback
+from .callbacks import Callback, check_callbacks
 from .data import as_data, as_pair, batches, check_count
 from .fitting import Plan, run_epochs, split_validation
 from .function import Function
@@ -117,12 +117,13 @@ class Model(Layer):
                 them float32. (In TensorFlow the optimizer's rewrite is turned on for all graphs of the process, these too.)
 
         Raises:
-            TrainingError: If a name is unknown, or the optimizer is none.
+            TrainingError: If a name is unknown, or the optimizer or the policy is none.
         """
-        self.optimizer = find_optimizer(optimizer)
-        self.loss = find_loss(loss)
-        self.metrics = find_metrics(metrics, self.loss)
-        self.policy = policy
+        if policy is not None and not isinstance(policy, Policy):
+            raise TrainingError(f"A policy is an ampgraph.Policy, or None. Received: {policy!r}")
+        found, wanted = find_optimizer(optimizer), find_loss(loss)
+        self.metrics = find_metrics(metrics, wanted)
+        self.optimizer, self.loss, self.policy = found, wanted, policy
         self._step = Function(self._traced_step, None, None)
         self._functions = {}
         if self._state:
@@ -170,12 +171,15 @@ class Model(Layer):
             check_count(name, number, least)
         if verbose not in (0, 1, 2):
             raise TrainingError(f"verbose is 0, 1 or 2. Received: {verbose!r}")
+        if seed is not None:
+            check_count("seed", seed, 0)
+        watching = check_callbacks(callbacks)
         x, y, validation = split_validation(*as_pair(x, y), validation_data, validation_split)
         for pair in [(x, y), *([] if validation is None else [validation])]:
             self._check_data(*pair)
         seed = seed if seed is not None else self.seed if self.seed is not None else int(np.random.default_rng().integers(2**32))
         plan = Plan(x, y, validation, batch_size, range(initial_epoch, epochs), seed if shuffle else None)
-        return run_epochs(self, plan, list(callbacks), verbose)
+        return run_epochs(self, plan, watching, verbose)
 
     def evaluate(self, x: Any, y: Any, batch_size: int = 32, verbose: int = 0) -> dict[str, float]:
         """Return the loss and the metrics, means over examples, by name; print them unless ``verbose`` is 0.

@@ -244,7 +244,7 @@ class Watched(NamedTuple):
     """A training step in a graph, and who looks at it.
 
     Attributes:
-        owner: The optimizer.
+        owner: What looks at every run: its method ``after_run``.
         step: The node that applies gradients.
         loss: The loss, not scaled.
     """
