@@ -4,9 +4,17 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from bench import executor, onnx, ops, parity, rewrite, startup
+from bench import executor, onnx, ops, parity, rewrite, startup, train
 
-_BENCHMARKS = {"rewrite": rewrite, "onnx": onnx, "run": executor, "ops": ops, "parity": parity, "startup": startup}
+_BENCHMARKS = {
+    "rewrite": rewrite,
+    "onnx": onnx,
+    "run": executor,
+    "ops": ops,
+    "train": train,
+    "parity": parity,
+    "startup": startup,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

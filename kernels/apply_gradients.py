@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 from ..graph.errors import KernelError
 from ..graph.types import Tensor
 from .apply_step import CLIPS, Update, apply_step, unscaled
-from .handle import Handle
+from .handle import Handle, held
 from .loss_scaling import ScaleRules, ScaleState, next_scale
-from .registry import kernel
-from .tf_variables import declared, store, stored
+from .registry import bound, kernel
 from .update_rules import UPDATE_RULES
 
 if TYPE_CHECKING:
@@ -88,86 +87,83 @@ def read_attributes(attr: Callable[[str], Any]) -> tuple[Update, ScaleRules | No
 @kernel("ampgraph:ApplyGradients", moves=True)
 def apply_gradients(call: "Call", *operands: Any) -> tuple[Any, ...]:
     """Apply gradients to variables, or drop them where one is not finite; return how that went."""
-    xp = call.xp
+    return bind_apply_gradients(call)(call.state, *operands)
+
+
+@bound("ampgraph:ApplyGradients", is_stateful=True)
+def bind_apply_gradients(call: "Call") -> Callable[..., tuple[Any, ...]]:
+    """Return what applies gradients, given what variables hold and the operands. All variables change together, or none."""
+    xp, dtypes = call.xp, [None if dtype is None else dtype.numpy for dtype in call.dtypes]
     update, rules = read_attributes(call.attr)
     count, width, turns = call.attr("N"), len(update.rule.slots), call.attr("accumulation_steps")
-    sizes = (count, count * width, count if turns > 1 else 0)
-    if sizes != (count, call.attr("M"), call.attr("A")):
+    scaled = call.attr("scaled")
+    sums_at = count + count * width
+    counters_at = sums_at + (count if turns > 1 else 0)
+    if (sums_at - count, counters_at - sums_at) != (call.attr("M"), call.attr("A")):
         raise KernelError(
             f"Rule {update.rule.name} has {width} slots for each of {count} variables, and each has an accumulator if there are "
             f"several calls to a step. Received: M={call.attr('M')}, A={call.attr('A')}, accumulation_steps={turns}"
         )
-    handles, slots, sums, rest = _split(operands, sizes)
-    scale, good_steps, bad_steps, calls, global_step, rate, *gradients = rest
-    before = [stored(call, handle) for handle in handles]
-    for handle, variable, gradient in zip(handles, before, gradients, strict=True):
-        _check(handle, variable, gradient)
-    state = ScaleState(float(stored(call, scale)), int(stored(call, good_steps)), int(stored(call, bad_steps)))
-    step = int(stored(call, global_step))
-    factor = state.scale if call.attr("scaled") else 1.0
-    if turns > 1:
-        gradients = _accumulate(call, sums, gradients, factor)
-        factor = float(turns)
-        done_calls = (int(stored(call, calls)) + 1) % turns
-        store(call, calls, xp.asarray(done_calls), declared(stored(call, calls)))
-        if done_calls:
-            return _results(call, False, state.scale, step, math.nan)
-        for handle, total in zip(sums, gradients, strict=True):
-            store(call, handle, xp.zeros_like(total))
-    held = [stored(call, slot) for slot in slots]
-    done = apply_step(
-        xp,
-        update,
-        before,
-        [held[i * width : (i + 1) * width] for i in range(count)],
-        gradients,
-        step=step + 1,
-        rate=float(rate),
-        scale=factor,
+
+    rate_at = counters_at + 5
+
+    def compute(state: dict[Handle, Any], *operands: Any) -> tuple[Any, ...]:
+        handles, rate = operands[:rate_at], float(operands[rate_at])
+        gradients: Sequence[Any] = operands[rate_at + 1 :]
+        values = [held(state, handle) for handle in handles]
+        before = values[:count]
+        for handle, variable, gradient in zip(handles, before, gradients, strict=False):
+            if variable.dtype.char not in "fd" or variable.shape != gradient.shape:
+                raise _mismatch(handle, variable, gradient)
+        scale, good_steps, bad_steps, calls, global_step = values[counters_at:]
+        scaling, step = ScaleState(float(scale), int(good_steps), int(bad_steps)), int(global_step)
+        factor = scaling.scale if scaled else 1.0
+        changes: dict[Handle, Any] = {}
+        if turns > 1:
+            gradients = _accumulated(xp, values[sums_at:counters_at], gradients, factor)
+            done_calls = (int(calls) + 1) % turns
+            factor = float(turns)
+            changes[handles[counters_at + 3]] = xp.array(done_calls, calls.dtype)
+            changes.update(zip(handles[sums_at:], gradients if done_calls else map(xp.zeros_like, gradients), strict=False))
+            if done_calls:
+                _store(state, changes)
+                return results(False, scaling.scale, step, math.nan)
+        slots = [values[count + i * width : count + (i + 1) * width] for i in range(count)]
+        done = apply_step(xp, update, before, slots, gradients, step=step + 1, rate=rate, scale=factor)
+        if done.applied:
+            step += 1
+            changes[handles[-1]] = xp.array(step, global_step.dtype)
+            changes.update(zip(handles, done.variables, strict=False))
+            if width:
+                changes.update(zip(handles[count:], [value for row in done.slots for value in row], strict=False))
+        if rules is not None:
+            scaling = next_scale(rules, scaling, done.finite)
+            numbers = [xp.array(number, old.dtype) for number, old in zip(scaling, values[counters_at:], strict=False)]
+            changes.update(zip(handles[counters_at:], numbers, strict=False))
+        _store(state, changes)
+        return results(done.applied, scaling.scale, step, done.grad_norm)
+
+    def results(*numbers: float) -> tuple[Any, ...]:
+        return tuple([xp.array(number, dtype) for number, dtype in zip(numbers, dtypes, strict=True)])
+
+    return compute
+
+
+def _store(state: dict[Handle, Any], changes: dict[Handle, Any]) -> None:
+    """Let variables hold arrays that nothing else holds; nobody can write to them any more."""
+    for value in changes.values():
+        if hasattr(value, "setflags"):  # CuPy's arrays have no such flag
+            value.setflags(write=False)
+    state.update(changes)
+
+
+def _accumulated(xp: Any, sums: Sequence[Any], gradients: Sequence[Any], scale: float) -> list[Any]:
+    """Return sums, and gradients divided by the scale, added up."""
+    return [xp.asarray(total + unscaled(gradient, scale, total.dtype)) for total, gradient in zip(sums, gradients, strict=True)]
+
+
+def _mismatch(handle: Handle, variable: Any, gradient: Any) -> KernelError:
+    return KernelError(
+        f"Variable {handle.name!r} must be float32 or float64, and its gradient of its shape. Received: "
+        f"{variable.dtype}{list(variable.shape)}, and a gradient of {gradient.dtype}{list(gradient.shape)}"
     )
-    if done.applied:
-        step += 1
-        store(call, global_step, xp.asarray(step), declared(stored(call, global_step)))
-        for handle, variable in zip(handles, done.variables, strict=True):
-            store(call, handle, variable)
-        for slot, value in zip(slots, (value for row in done.slots for value in row), strict=True):
-            store(call, slot, value)
-    if rules is not None:
-        state = next_scale(rules, state, done.finite)
-        for handle, number in zip((scale, good_steps, bad_steps), state, strict=True):
-            store(call, handle, xp.asarray(number), declared(stored(call, handle)))
-    return _results(call, done.applied, state.scale, step, done.grad_norm)
-
-
-def _split(operands: Sequence[Any], sizes: Sequence[int]) -> list[Sequence[Any]]:
-    """Return operands in groups of these sizes, and the rest."""
-    groups = []
-    for size in sizes:
-        groups.append(operands[:size])
-        operands = operands[size:]
-    return [*groups, operands]
-
-
-def _accumulate(call: "Call", sums: Sequence[Handle], gradients: Sequence[Any], scale: float) -> list[Any]:
-    """Add gradients, divided by the scale, to what was accumulated; return the sums."""
-    totals = []
-    for handle, gradient in zip(sums, gradients, strict=True):
-        total = stored(call, handle)
-        totals.append(call.xp.asarray(total + unscaled(gradient, scale, total.dtype)))
-        store(call, handle, totals[-1])
-    return totals
-
-
-def _results(call: "Call", applied: bool, scale: float, step: int, norm: float) -> tuple[Any, ...]:
-    results = (applied, scale, step, norm)
-    return tuple(
-        call.xp.asarray(result, dtype.numpy) for result, dtype in zip(results, call.dtypes, strict=True) if dtype is not None
-    )
-
-
-def _check(handle: Handle, variable: Any, gradient: Any) -> None:
-    if variable.dtype.name not in ("float32", "float64") or variable.shape != gradient.shape:
-        raise KernelError(
-            f"Variable {handle.name!r} must be float32 or float64, and its gradient of its shape. Received: "
-            f"{variable.dtype}{list(variable.shape)}, and a gradient of {gradient.dtype}{list(gradient.shape)}"
-        )

@@ -62,7 +62,7 @@ def apply_step(
     rate: float,
     scale: float = 1.0,
 ) -> Applied:
-    """Apply gradients to variables.
+    """Apply gradients to variables. What overflows is found: NumPy's warnings of it are best turned off.
 
     Args:
         xp: The array module.
@@ -74,35 +74,40 @@ def apply_step(
         rate: Learning rate.
         scale: What the gradients were multiplied by.
     """
-    import numpy as np
-
-    with np.errstate(all="ignore"):  # what overflows is found
-        gradients = [unscaled(g, scale, variable.dtype) for g, variable in zip(gradients, variables, strict=True)]
-        norms, norm, finite = _norms(xp, gradients)
-        if not finite:
-            if update.skip_nonfinite:
-                return Applied(False, False, variables, slots, norm)
-            norms = [norm] * len(gradients)
-        results = [
-            updated(xp, update, variable, slot, clipped(xp, update, gradient, own, norm), variable.dtype.type(step), rate)
-            for variable, slot, gradient, own in zip(variables, slots, gradients, norms, strict=True)
-        ]
-        results = [tuple(map(xp.asarray, row)) for row in results]  # operators make scalars of arrays without sizes
-    return Applied(finite, True, [first for first, *_ in results], [rest for _, *rest in results], norm)
+    gradients = [unscaled(g, scale, variable.dtype) for g, variable in zip(gradients, variables, strict=True)]
+    norms, norm, finite = _norms(xp, gradients, update.clip == "norm")
+    if not finite:
+        if update.skip_nonfinite:
+            return Applied(False, False, variables, slots, norm)
+        norms = []
+    if update.clip:
+        norms = norms or [norm] * len(gradients)
+        gradients = [clipped(xp, update, gradient, own, norm) for gradient, own in zip(gradients, norms, strict=True)]
+    after, slots_after, dtype = [], [], None
+    for variable, slot, gradient in zip(variables, slots, gradients, strict=True):
+        if variable.dtype is not dtype:
+            dtype = variable.dtype
+            numbers = dtype.type(step), dtype.type(rate)
+        first, *rest = updated(xp, update, variable, slot, gradient, *numbers)
+        if not variable.ndim:  # operators make scalars of arrays without sizes
+            first, rest = xp.asarray(first), [xp.asarray(slot) for slot in rest]
+        after.append(first)
+        slots_after.append(rest)
+    return Applied(finite, True, after, slots_after, norm)
 
 
 def unscaled(gradient: Any, scale: float, dtype: Any) -> Any:
     """Return a gradient of any floating dtype divided by a scale, in ``dtype``."""
-    wide = gradient.astype(dtype, copy=False)
+    wide = gradient if gradient.dtype is dtype else gradient.astype(dtype, copy=False)
     return wide if scale == 1 else wide / dtype.type(scale)
 
 
-def _norms(xp: Any, gradients: Sequence[Any]) -> tuple[list[Any], float, bool]:
-    """Return the norm of each gradient and that of all of them, and whether all elements are finite."""
+def _norms(xp: Any, gradients: Sequence[Any], each: bool) -> tuple[list[Any], float, bool]:
+    """Return the norm of each gradient, if wanted, and that of all of them, and whether all elements are finite."""
     squares = [xp.vdot(gradient, gradient) for gradient in gradients]
     total = float(sum(squares))
     if math.isfinite(total):
-        return [xp.sqrt(square) for square in squares], math.sqrt(total), True
+        return [xp.sqrt(square) for square in squares] if each else [], math.sqrt(total), True
     if not all(bool(xp.isfinite(gradient).all()) for gradient in gradients):
         return [], math.nan if math.isnan(total) else math.inf, False
     norms = [_large_norm(xp, gradient) for gradient in gradients]  # only the squares overflow
@@ -127,7 +132,7 @@ def clipped(xp: Any, update: Update, gradient: Any, own: Any, norm: float) -> An
 
 
 def updated(xp: Any, update: Update, variable: Any, slots: Sequence[Any], gradient: Any, step: int, rate: float) -> Any:
-    """Return a variable and its slots after a step; ``step`` counts from 1 and is a scalar of the variable's dtype."""
+    """Return a variable and its slots after a step; ``step`` counts from 1. It and ``rate`` are scalars of the variable's dtype."""
     if update.weight_decay:
         variable = variable - variable * update.weight_decay * rate
     return update.rule.update(xp, step, rate, variable, gradient, *slots, **update.numbers)

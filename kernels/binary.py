@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .call import Call
-from .registry import kernel
-from .room import check_broadcast
+from .registry import bound, kernel
+from .room import FEW, check_broadcast
 
 
 def _aligned(call: Call, a: Any, b: Any) -> Any:
@@ -23,6 +23,30 @@ def _operands(call: Call, a: Any, b: Any) -> tuple[Any, Any]:
     if a.shape != b.shape:
         check_broadcast(call.xp, a, b)
     return a, b
+
+
+def bind_broadcast(name: str) -> Callable[..., Any]:
+    """Return what binds a kernel that calls a function of the array module on two operands, which are broadcast."""
+
+    def bind(call: Call) -> Any:
+        function = getattr(call.xp, name)
+        if any(constant is not None and constant.size == 1 for constant in (call.constant(0), call.constant(1))):
+            return function
+
+        def compute(a: Any, b: Any) -> Any:
+            if a.size * b.size > FEW and a.shape != b.shape:
+                check_broadcast(call.xp, a, b)
+            return function(a, b)
+
+        return compute
+
+    return bind
+
+
+def _bind(name: str) -> Callable[..., Any]:
+    """Return what binds a kernel as :func:`bind_broadcast`, but in versions that broadcast in another way."""
+    bind = bind_broadcast(name)
+    return lambda call: None if call.opset < 7 else bind(call)
 
 
 def _binary(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -101,6 +125,7 @@ for _op, _name in {
     "Xor": "logical_xor",
 }.items():
     kernel(_op, elementwise=True)(_binary(_plain(_name)))
+    bound(_op)(_bind(_name))
 
 
 def _arithmetic(name: str) -> Callable[..., Any]:
@@ -109,6 +134,7 @@ def _arithmetic(name: str) -> Callable[..., Any]:
 
 for _op, _name in {"Add": "add", "Mul": "multiply", "Sub": "subtract"}.items():
     kernel(_op, inplace=True)(_arithmetic(_name))
+    bound(_op)(_bind(_name))
 kernel("Div", inplace=True)(lambda call, a, b: divide(call.xp, *_operands(call, a, b), call.out))
 kernel("Pow", elementwise=True)(_binary(_power))
 kernel("BitShift", elementwise=True)(_shift)

@@ -60,7 +60,7 @@ def run_blocks(run: "Run", cluster: "Cluster", values: list[Any]) -> list[Any] |
         return None
     axis = next(i for i in range(len(full)) if prod(full[i + 1 :]) <= _BLOCK)
     xp = run.xp
-    calls = [Call(member, run, member.dtypes) for member in cluster.members]
+    calls = [Call(member, member.dtypes, xp, run) for member in cluster.members]
     times = [0.0] * len(calls) if run.on_node is not None else None
     orders = _orders(cluster, values)
     values += [None] * len(calls)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Call:
-    """One run of a node, handed to its kernel.
+    """One run of a node, handed to its kernel; or all of its runs, if the kernel needs neither state nor bodies.
 
     Attributes:
         node: The node.
@@ -30,11 +30,11 @@ class Call:
 
     __slots__ = ("_run", "_step", "dtypes", "node", "operand_dtypes", "opset", "out", "results", "xp")
 
-    def __init__(self, step: "Step", run: "Run", dtypes: Sequence[DType | None]) -> None:
+    def __init__(self, step: "Step", dtypes: Sequence[DType | None], xp: Any, run: "Run | None" = None) -> None:
         self._step = step
         self._run = run
         self.node: Node = step.node
-        self.xp: Any = run.xp
+        self.xp = xp
         self.opset: int = step.opset
         self.results = len(step.results)
         self.dtypes = dtypes
@@ -46,9 +46,18 @@ class Call:
         value = self._step.attributes.get(name)
         return default if value is None else value
 
+    def constant(self, place: int) -> Any:
+        """Return an operand that is a constant; None where it is none, or omitted."""
+        return self._step.constants.get(place)
+
+    def is_omitted(self, place: int) -> bool:
+        """Whether an operand is omitted."""
+        return place >= len(self._step.operands) or self._step.operands[place] < 0
+
     @property
     def state(self) -> dict[Handle, Any]:
         """What outlives a run: what the variables of a TensorFlow graph hold."""
+        assert self._run is not None
         return self._run.state
 
     def dtype(self, variable: str) -> DType:
@@ -67,7 +76,7 @@ class Call:
 
         Kernels whose operands may be parts of arrays, elementwise ones, cannot use it.
         """
-        if not self._step.constants.issuperset(place for place in places if place < len(self._step.operands)):
+        if not all(place in self._step.constants for place in places if place < len(self._step.operands)):
             return make()
         if self._step.kept is None:
             self._step.kept = make()
@@ -83,6 +92,7 @@ class Call:
         Returns:
             A value for each of the graph's outputs.
         """
+        assert self._run is not None
         return self._run.graph(self._step.bodies[graph], inputs)
 
     def rng(self, seed: float | None = None) -> Any:

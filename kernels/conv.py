@@ -4,8 +4,10 @@ All arrays are ``[batch, channels, spatial ...]`` and weights ``[results, channe
 every rank, stride, dilation and number of groups, depthwise ones included; windows of one element need no copy.
 """
 
+from collections.abc import Iterator, Sequence
+from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..graph.errors import KernelError
 from .matmul import centred, integers
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
     from .call import Call
 
 #: Elements of a block of columns: 512 KB of float32. Larger ones leave the cache, smaller ones make many small products.
-_BLOCK = 1 << 17
+BLOCK = 1 << 17
+#: Rows of so few windows are short.
+_SHORT = 16
 
 
 def convolve(xp: Any, x: Any, w: Any, geo: Geometry, groups: int = 1, bias: Any = None) -> Any:
@@ -49,15 +53,20 @@ def convolve(xp: Any, x: Any, w: Any, geo: Geometry, groups: int = 1, bias: Any 
         xp.matmul(weights, xp.ascontiguousarray(x).reshape(n, groups, depth, length), out=result)
         if added is not None:
             result += added
-    elif m == groups and max(geo.strides) == 1 and len(geo.kernel) > 1:
-        _depthwise(xp, pad(xp, x, geo), geo, weights, added, result)
+    elif max(geo.strides) == 1 and len(geo.kernel) > 1 and (m == groups or _pays(m // groups, depth, geo)):
+        _by_lines(xp, pad(xp, x, geo), geo, weights, added, result)
     else:
         _by_blocks(xp, view(xp, pad(xp, x, geo), geo), len(geo.kernel), weights, added, result)
     return result.reshape((n, m, *geo.counts))
 
 
-def _depthwise(xp: Any, padded: Any, geo: Geometry, weights: Any, added: Any, result: Any) -> None:
-    """Fill ``result [n, groups, 1, length]``, where one column after another is one element further in the padded operand.
+def _pays(results: int, depth: int, geo: Geometry) -> bool:
+    """Whether rows are so short that copying windows takes longer than products with some more columns."""
+    return geo.counts[-1] <= _SHORT and 4 * results <= depth and results <= 4 * _SHORT
+
+
+def _by_lines(xp: Any, padded: Any, geo: Geometry, weights: Any, added: Any, result: Any) -> None:
+    """Fill ``result [n, groups, m, length]``, where one column after another is one element further in the padded operand.
 
     Rows run on through the padding, whose results are dropped: copies are long where rows are short.
     """
@@ -70,37 +79,75 @@ def _depthwise(xp: Any, padded: Any, geo: Geometry, weights: Any, added: Any, re
         (*padded.shape[:2], *geo.kernel, reach),
         (*padded.strides[:2], *(step * d for step, d in zip(steps, geo.dilations, strict=True)), padded.itemsize),
     )
-    n, groups = result.shape[:2]
-    wide = scratch(xp, "wide", (n, groups, 1, geo.counts[0] * prod(sizes[1:])), result.dtype)
+    n, groups, m = result.shape[:3]
+    wide = scratch(xp, "wide", (n, groups, m, geo.counts[0] * prod(sizes[1:])), result.dtype)
     _by_blocks(xp, windows, len(geo.kernel), weights, added, wide[..., :reach])
-    rows = wide.reshape((n, groups, geo.counts[0], *sizes[1:]))
-    result.reshape((n, groups, *geo.counts))[...] = rows[(..., *(slice(count) for count in geo.counts[1:]))]
+    rows = wide.reshape((n, groups, m, geo.counts[0], *sizes[1:]))
+    result.reshape((n, groups, m, *geo.counts))[...] = rows[(..., *(slice(count) for count in geo.counts[1:]))]
 
 
 def _by_blocks(xp: Any, windows: Any, rank: int, weights: Any, added: Any, result: Any) -> None:
     """Fill ``result [n, groups, m, length]`` from ``windows [n, c, *kernel, *counts]`` with ``rank`` kernel axes, block by block."""
-    n, groups, _, length = result.shape
-    counts = windows.shape[2 + rank :]
+    n, groups = result.shape[:2]
     depth = weights.shape[-1]
-    axis = next((i for i, count in enumerate(counts) if count > 1), 0)  # blocks along it are contiguous in the result
-    inner = length // counts[axis]
-    rows = max(1, min(counts[axis], _BLOCK // max(depth * inner, 1)))
-    some = max(1, min(groups, _BLOCK // max(depth * inner * rows, 1)))
-    many = max(1, min(n, _BLOCK // max(depth * inner * rows * some, 1))) if some == groups else 1
     windows = windows.reshape((n, groups, windows.shape[1] // groups, *windows.shape[2:]))
-    columns = scratch(xp, "columns", (many * some * depth * rows * inner,), result.dtype)
-    before = (slice(None),) * (1 + rank + axis)
-    for i in range(0, n, many):
-        for g in range(0, groups, some):
-            for row in range(0, counts[axis], rows):
-                part = windows[(slice(i, i + many), slice(g, g + some), *before, slice(row, row + rows))]
-                block = columns[: part.size].reshape(part.shape)
-                block[...] = part
-                block = block.reshape(*part.shape[:2], depth, part.shape[3 + rank + axis] * inner)
-                out = result[i : i + many, g : g + some, :, row * inner : row * inner + block.shape[-1]]
-                xp.matmul(weights[g : g + some], block, out=out)
-                if added is not None:
-                    out += added[g : g + some]
+    blocks = Blocks.of(n, groups, windows.shape[3 + rank :], depth, BLOCK)
+    columns = scratch(xp, "columns", (blocks.most * depth,), result.dtype)
+    before = (slice(None),) * (1 + rank + blocks.axis)
+    for images, some, rows in blocks.slices():
+        part = windows[(images, some, *before, rows)]
+        block = columns[: part.size].reshape(part.shape)
+        block[...] = part
+        block = block.reshape(*part.shape[:2], depth, (rows.stop - rows.start) * blocks.inner)
+        start = rows.start * blocks.inner
+        out = result[images, some, :, start : start + block.shape[-1]]
+        xp.matmul(weights[some], block, out=out)
+        if added is not None:
+            out += added[some]
+
+
+class Blocks(NamedTuple):
+    """How windows are worked on block by block: slices of images, groups, and places along one axis.
+
+    Attributes:
+        images, groups, places: How many there are.
+        axis: The axis along which the places are: blocks along it are contiguous in the result.
+        inner: Windows at each of the places.
+        many, some, rows: How many images, groups and places a block has at most.
+    """
+
+    images: int
+    groups: int
+    places: int
+    axis: int
+    inner: int
+    many: int
+    some: int
+    rows: int
+
+    @classmethod
+    def of(cls, images: int, groups: int, counts: Sequence[int], depth: int, size: int) -> "Blocks":
+        """Return blocks of about ``size`` elements of windows of ``depth`` elements."""
+        axis = next((i for i, count in enumerate(counts) if count > 1), 0)
+        inner = prod(counts) // counts[axis]
+        rows = max(1, min(counts[axis], size // max(depth * inner, 1)))
+        some = max(1, min(groups, size // max(depth * inner * rows, 1)))
+        many = max(1, min(images, size // max(depth * inner * rows * some, 1))) if some == groups else 1
+        return cls(images, groups, counts[axis], axis, inner, many, some, rows)
+
+    @property
+    def most(self) -> int:
+        """How many windows a block has at most, each group's for itself."""
+        return self.many * self.some * self.rows * self.inner
+
+    def slices(self) -> Iterator[tuple[slice, slice, slice]]:
+        """Iterate over the blocks: slices of images, groups and places."""
+        return product(
+            *(
+                [slice(i, min(i + step, end)) for i in range(0, end, step)]
+                for end, step in ((self.images, self.many), (self.groups, self.some), (self.places, self.rows))
+            )
+        )
 
 
 def check_groups(channels: int, depth: int, results: int, groups: int) -> None:

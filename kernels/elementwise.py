@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .call import Call
-from .registry import kernel
+from .registry import bound, kernel
+from .values import wide_dtype
 
 #: ONNX's op -> the function of NumPy that it is. TensorFlow calls most of them the same.
 UNARY = {
@@ -42,8 +43,14 @@ def in_place(name: str) -> Callable[..., Any]:
     return lambda call, x: getattr(call.xp, name)(x, out=call.out)
 
 
+def bind_function(name: str) -> Callable[..., Any]:
+    """Return what binds a kernel that calls a function of the array module on its operand."""
+    return lambda call: getattr(call.xp, name)
+
+
 for _op, _name in UNARY.items():
     kernel(_op, inplace=_op not in ("IsNaN", "Not"), elementwise=True)(in_place(_name))
+    bound(_op)(bind_function(_name))
 
 
 @kernel("Abs", elementwise=True)
@@ -61,6 +68,10 @@ def _is_inf(call: Call, x: Any) -> Any:
     return found
 
 
+#: Elements from which on a row of a number is faster than one.
+_LONG = 1 << 12
+
+
 @functools.lru_cache(16)
 def _row(bound: str, dtype: Any) -> Any:
     """Return a row of a number, given in hexadecimal: 0 and -0 are not the same."""
@@ -75,7 +86,7 @@ def bounded(xp: Any, name: str, x: Any, bound: float, out: Any = None) -> Any:
     NumPy takes three times as long with one number as with a row of them, which stands against every row of ``x``.
     """
     function = getattr(xp, name)
-    if xp.__name__ != "numpy" or x.size < 1 << 12 or x.dtype.char != "f" or not x.flags.c_contiguous:
+    if xp.__name__ != "numpy" or x.size < _LONG or x.dtype.char != "f" or not x.flags.c_contiguous:
         return function(x, x.dtype.type(bound), out=out)
     length, i = 1, x.ndim
     while i and length * x.shape[i - 1] <= 1 << 14:
@@ -85,6 +96,15 @@ def bounded(xp: Any, name: str, x: Any, bound: float, out: Any = None) -> Any:
     result = xp.empty_like(x) if out is None else out
     function(lines, _row(float(bound).hex(), x.dtype)[:length], out=result.reshape(lines.shape))
     return result
+
+
+def bind_relu(call: Call) -> Any:
+    """Bind ``max(x, 0)`` of floats."""
+    xp, dtype = call.xp, call.operand_dtypes[0]
+    if dtype is None or dtype.kind != "float":
+        return None
+    zero = wide_dtype(dtype).numpy.type(0)
+    return lambda x: xp.maximum(x, zero) if x.size < _LONG else bounded(xp, "maximum", x, 0)
 
 
 def sigmoid(xp: Any, x: Any, out: Any = None) -> Any:
@@ -137,6 +157,7 @@ kernel("Erf", elementwise=True)(lambda call, x: erf(call.xp, x))
 kernel("Sigmoid", inplace=True)(lambda call, x: sigmoid(call.xp, x, call.out))
 kernel("Softplus", elementwise=True)(lambda call, x: softplus(call.xp, x))
 kernel("Relu", inplace=True)(lambda call, x: bounded(call.xp, "maximum", x, 0, call.out))
+bound("Relu")(bind_relu)
 kernel("Softsign", elementwise=True)(lambda call, x: x / (1 + call.xp.abs(x)))
 kernel("Mish", elementwise=True)(lambda call, x: x * call.xp.tanh(softplus(call.xp, x)))
 kernel("HardSwish", elementwise=True)(lambda call, x: x * call.xp.clip(x / 6 + 0.5, 0, 1))

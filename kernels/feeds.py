@@ -42,6 +42,16 @@ def check_feed(feed: Any, value: Value) -> Any:
     return _array(feed, value, name)
 
 
+def plain_feed(value: Value) -> tuple[Any, tuple[int, ...] | None]:
+    """Return the NumPy dtype and the shape of the arrays that an input takes; None for both unless it takes just those."""
+    dtype, dims = value.dtype, value.shape.dims
+    if value.container or dtype is None or dtype.kind in ("handle", "string") or dims is None:
+        return None, None
+    if not all(isinstance(dim, int) for dim in dims):
+        return None, None
+    return dtype.numpy, tuple(int(dim) for dim in dims if isinstance(dim, int))
+
+
 def _array(feed: Any, value: Value, name: str) -> Any:
     import numpy as np
 

@@ -143,7 +143,11 @@ def fuse(plan: Plan) -> None:
             if open_.get(members[-1].results[0]) is members:
                 for member in members:
                     open_.pop(member.results[0], None)
-                order[at[id(members[-1])]] = _joined(members, readers, plan) if len(members) > 1 else members[0]
+                if len(members) > 1 and any(member.is_low for member in members):
+                    order[at[id(members[-1])]] = _joined(members, readers, plan)
+                    continue
+                for member in members:  # blocks pay where results are rounded
+                    order[at[id(member)]] = member
 
     for i, step in enumerate(plan.steps):
         joins = is_elementwise(step) and step.results[0] >= 0

@@ -143,7 +143,9 @@ class Planner:
                     continue
             if step.kernel is not None and not step.kernel.moves:
                 step.operands = [self._widen_constant(plan, i, constants, widths) for i in step.operands]
-            step.constants = frozenset(i for i, r in enumerate(step.operands) if r < 0 or r in constants)
+            step.constants = {
+                i: plan.template[r] if r >= 0 else None for i, r in enumerate(step.operands) if r < 0 or r in constants
+            }
             step.results = [register(value) if value in used else -1 for value in node.outputs]
             plan.steps.append(step)
         plan.outputs = [registers[value] for value in outputs]

@@ -1,17 +1,20 @@
 """Programs: graphs made ready to run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from ..graph.dtypes import DType
 from ..graph.errors import KernelError, did_you_mean
 from ..graph.graph import Graph, Node, Value
 from .backend import get_backend
-from .feeds import check_feed
+from .feeds import check_feed, plain_feed
 from .handle import Handle, held
 from .plan import Planner, is_reference, missing_kernels
 from .pruning import inputs_of
 from .run import Run
+from .steps import Plan
 from .values import DEAD
 
 
@@ -67,6 +70,8 @@ class Program:
         # Inputs with a default are mostly weights: constants, until somebody feeds one.
         planner.frozen = False
         self._open_plan = planner.plan(graph) if self._optional else self._plan
+        # What to feed, if all of it must be: just such arrays need no closer look.
+        self._plain = None if self._optional else [plain_feed(value) for value in self._inputs.values()]
         self.output_names = tuple(graph.output_names or [value.name for value in graph.outputs])
 
     @property
@@ -103,23 +108,54 @@ class Program:
         Raises:
             KernelError: If a feed is missing, unknown, or of another dtype or shape, or a node cannot compute its results.
         """
-        import numpy as np
-
         inputs = self.check(feeds)
+        plan = self._plan
+        if self._optional and not self._optional.isdisjoint(name.removesuffix(":0") for name in feeds):
+            plan = self._open_plan
+        return dict(zip(self.output_names, self._run(plan, inputs, on_value, on_node), strict=True))
+
+    def run(self, arrays: Sequence[Any]) -> list[Any]:
+        """Run the graph on an array for each input, in order; return the outputs in order.
+
+        Raises:
+            KernelError: As when the program is called.
+        """
+        if not self._fits(arrays):
+            arrays = self.check(dict(zip(self._inputs, arrays, strict=True)))
+        return self._run(self._open_plan, arrays)
+
+    def _fits(self, arrays: Sequence[Any]) -> bool:
+        """Whether arrays for the inputs, in order, need no closer look."""
+        if self._plain is None or len(arrays) != len(self._plain):
+            return False
+        for array, (dtype, shape) in zip(arrays, self._plain, strict=True):
+            if array.__class__ is not np.ndarray or array.dtype is not dtype or array.shape != shape:
+                return False
+        return True
+
+    def _run(
+        self,
+        plan: Plan,
+        inputs: Sequence[Any],
+        on_value: Callable[[Value, Any], None] | None = None,
+        on_node: Callable[[Node, float], None] | None = None,
+    ) -> list[Any]:
+        """Run a plan on inputs that fit."""
         if self.device != "cpu":
             inputs = [self._backend.xp.asarray(x) if isinstance(x, np.ndarray) and x.dtype.kind in "biufc" else x for x in inputs]
-        plan = self._plan if self._optional.isdisjoint(name.removesuffix(":0") for name in feeds) else self._open_plan
         try:
             with np.errstate(all="ignore"):
                 results = Run(self._backend.xp, on_value, on_node, self.state).graph(plan, inputs)
         except RecursionError:
             raise _too_deep(self.graph) from None
-        for i, (name, result) in enumerate(zip(self.output_names, results, strict=True)):
+        for i, result in enumerate(results):
             if result.__class__ is Handle and is_reference(self.graph.outputs[i]):
                 results[i] = held(self.state, result)
             if result is DEAD:
-                raise KernelError(f"Output {name!r} of graph {self.graph.name!r} is in a branch that this run does not take.")
-        return dict(zip(self.output_names, results, strict=True))
+                raise KernelError(
+                    f"Output {self.output_names[i]!r} of graph {self.graph.name!r} is in a branch that this run does not take."
+                )
+        return results
 
     def check(self, feeds: Mapping[str, Any]) -> list[Any]:
         """Return what the inputs get, in their order.
@@ -127,6 +163,10 @@ class Program:
         Raises:
             KernelError: If a feed is missing, unknown, or of another dtype or shape.
         """
+        if feeds.__class__ is dict and len(feeds) == len(self._inputs):
+            arrays = [feeds.get(name) for name in self._inputs]
+            if self._fits(arrays):
+                return arrays
         if not isinstance(feeds, Mapping):
             raise KernelError(f"Feeds are arrays by the names of the inputs, a mapping. Received: {type(feeds).__name__}")
         if not self.graph.opsets:  # TensorFlow also writes "x:0"

@@ -3,6 +3,8 @@
 A kernel is a function ``f(call, *operands)`` registered under the names of the ops that it computes: ``"Relu"`` for the
 standard's own domain, ``"com.microsoft:Gelu"`` for another. Operands are arrays, None where omitted, lists for sequences; it
 returns one result or a tuple of results. :class:`~.call.Call` says what else it can ask for.
+
+A kernel whose arrays are often small can be :func:`bound`: then what attributes and constants decide is decided once.
 """
 
 import functools
@@ -40,12 +42,16 @@ class Kernel(NamedTuple):
         moves: Whether it only moves or chooses elements, so that it takes every dtype as it is.
         inplace: Whether it can write its result over an operand, which is then ``call.out``.
         elementwise: Whether every element of its result depends only on the elements of the operands, broadcast, at its place.
+        bind: Makes a plain function of a node: see :func:`bound`.
+        is_stateful: Whether that function takes first what variables hold.
     """
 
     function: Callable[..., Any]
     moves: bool
     inplace: bool
     elementwise: bool
+    bind: Callable[..., Any] | None = None
+    is_stateful: bool = False
 
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -69,6 +75,26 @@ def kernel(*names: str, moves: bool = False, inplace: bool = False, elementwise:
             if name in _kernels:
                 raise ValueError(f"Two kernels compute op {name!r}. Received: {function} and {_kernels[name].function}")
             _kernels[name] = Kernel(function, moves, inplace, elementwise or inplace)
+        return function
+
+    return register
+
+
+def bound(*names: str, is_stateful: bool = False) -> Callable[[_F], _F]:
+    """Register the decorated function as what binds the kernels of the named ops, which are registered already.
+
+    ``bind(call)`` gets a call without operands, but :meth:`.Call.constant` tells those that are constants. It returns a function of
+    the operands that has the same results as the kernel, to the last bit, and does not write over operands; or None, where only the
+    kernel will do. Where that function raises anything, the kernel is asked after it, and its error is the one that users see.
+
+    Args:
+        names: As for :func:`kernel`.
+        is_stateful: Whether the function takes first what variables hold, a dict by handles.
+    """
+
+    def register(function: _F) -> _F:
+        for name in names:
+            _kernels[name] = _kernels[name]._replace(bind=function, is_stateful=is_stateful)
         return function
 
     return register

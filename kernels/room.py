@@ -36,12 +36,16 @@ def check_room(xp: Any, shape: Sequence[int], itemsize: int) -> None:
         )
 
 
+#: Arrays whose sizes, multiplied, are no more than this can be broadcast without asking.
+FEW = _SMALL >> 4
+
+
 def check_broadcast(xp: Any, *arrays: Any) -> None:
     """Refuse what arrays broadcast to where memory has no room for it."""
     most = 1
     for array in arrays:
         most *= array.size or 1
-    if most > _SMALL >> 4 and xp.__name__ == "numpy":
+    if most > FEW and xp.__name__ == "numpy":
         check_room(xp, xp.broadcast_shapes(*(array.shape for array in arrays)), max(array.dtype.itemsize for array in arrays))
 
 

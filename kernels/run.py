@@ -11,13 +11,15 @@ from ..graph.graph import Node, Value
 from .blocks import pays, run_blocks
 from .call import Call
 from .handle import Handle, held
+from .lines import FAILURES, lines_of
+from .steps import STATE
 from .values import DEAD, as_declared, detached, kind_of, on_grid, spare, widened
 
 if TYPE_CHECKING:
-    from .steps import Cluster, LoopPlan, Plan, Step
+    from .steps import Cluster, Line, LoopPlan, Plan, Step
 
-#: What kernels may raise on operands that make no sense.
-_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, MemoryError, NotImplementedError)
+#: So many runs of a plan go by before it is made faster, which takes as long as some runs.
+HOT = 2
 
 
 class Run:
@@ -42,6 +44,7 @@ class Run:
         self.reuses: bool = xp.__name__ == "numpy"
         self.on_value = on_value
         self.on_node = on_node
+        self.is_watched = on_value is not None or on_node is not None
         self.failed: KernelError | None = None
 
     def graph(self, plan: "Plan", inputs: Sequence[Any]) -> list[Any]:
@@ -50,8 +53,18 @@ class Run:
         for register, value in zip(plan.inputs, inputs, strict=True):
             if register >= 0:
                 env[register] = value
+        env[STATE] = self.state
         del inputs
-        for step in plan.steps:
+        lines = None if self.is_watched else self._lines(plan)
+        at, end = 0, len(plan.steps)
+        while at < end:
+            line = None if lines is None else lines[at]
+            if line is not None:
+                at = line(env)
+                if at == end:
+                    break
+            step = plan.steps[at]
+            at += 1
             if step.cluster is not None:
                 self._cluster(step, step.cluster, env)
                 continue
@@ -70,7 +83,7 @@ class Run:
                     results = self._loop(step.loop, operands, len(step.results))
                 else:
                     results = self.step(step, operands)
-            except (AmpgraphError, *_ERRORS) as error:
+            except FAILURES as error:
                 raise self._placed(error, step, operands) from error
             if self.on_node is not None:
                 self.on_node(step.node, time.perf_counter() - start)
@@ -84,6 +97,14 @@ class Run:
             operands = results = operand = result = None  # type: ignore[assignment]  # nothing outlives its last use
         return [env[register] for register in plan.outputs]
 
+    def _lines(self, plan: "Plan") -> "list[Line | None] | None":
+        """Return the lines of a plan, which it has when it ran some times."""
+        if plan.lines is None:
+            plan.runs += 1
+            if plan.runs > HOT:
+                plan.lines = lines_of(plan, self.xp)
+        return plan.lines
+
     def _cluster(self, step: "Step", cluster: "Cluster", env: list[Any]) -> None:
         """Run a cluster in blocks; one member after another where somebody looks on, arrays are small, or one of them fails."""
         values = [env[register] for register in step.operands]
@@ -91,7 +112,7 @@ class Run:
             env[register] = None
         results = None
         if self.on_value is None and pays(cluster, values):
-            with suppress(AmpgraphError, *_ERRORS):  # the member that fails says so below
+            with suppress(*FAILURES):  # the member that fails says so below
                 results = run_blocks(self, cluster, values)
         if results is None:
             results = self._members(cluster, values)
@@ -107,7 +128,7 @@ class Run:
             start = time.perf_counter() if self.on_node is not None else 0.0
             try:
                 (result,) = self.step(member, operands)
-            except (AmpgraphError, *_ERRORS) as error:
+            except FAILURES as error:
                 raise self._placed(error, member, operands) from error
             if self.on_node is not None:
                 self.on_node(member.node, time.perf_counter() - start)
@@ -149,7 +170,7 @@ class Run:
         kernel = step.kernel
         assert kernel is not None
         dtypes = step.dtypes if step.is_typed else actual_dtypes(step, operands)
-        call = Call(step, self, dtypes)
+        call = Call(step, dtypes, self.xp, self)
         if kernel.moves:
             results = kernel.function(call, *operands)
             if results.__class__ is not tuple:

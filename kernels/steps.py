@@ -1,12 +1,17 @@
 """What a plan consists of: nodes made ready to run, on numbered registers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ..graph.dtypes import DType
 from ..graph.graph import Graph, Node
 from .call import readable_attributes, supplied_types
 from .registry import Kernel
+
+#: Runs steps on a list of registers; returns the number of the first that it did not run.
+Line = Callable[[list[Any]], int]
+#: Register of what variables hold.
+STATE = 0
 
 
 def is_low(dtype: DType | None) -> bool:
@@ -25,7 +30,7 @@ class Step:
         attributes: Attributes as kernels read them.
         opset: Version of the op's domain.
         operands: Register of each operand, -1 where omitted.
-        constants: Positions of operands that are constants or omitted.
+        constants: The operands that are constants, or None where omitted, by their positions.
         kept: What the kernel made of these.
         reads: Positions of operands that are references to variables, where the node wants what these hold.
         results: Register of each result, -1 where nobody uses it.
@@ -78,7 +83,7 @@ class Step:
         self.attributes = readable_attributes(node, given)
         self.opset = node.graph.opsets.get(node.domain, 1)
         self.operands: list[int] = []
-        self.constants: frozenset[int] = frozenset()
+        self.constants: dict[int, Any] = {}
         self.kept: Any = None
         self.reads: list[int] = []
         self.results: list[int] = []
@@ -102,24 +107,28 @@ class Step:
 
 
 class Plan:
-    """A graph made ready to run. Nothing in it changes while it runs, but what kernels keep of constants; several threads can run it.
+    """A graph made ready to run. Nothing in it changes while it runs, but what kernels keep of constants, and lines; several threads can run it.
 
     Attributes:
         graph: The graph.
         steps: Its nodes in the order in which they run.
-        template: A value for each register: constants, and None for what is computed.
+        template: A value for each register: constants, and None for what is computed. The first is :data:`STATE`.
         inputs: Register of each graph input, -1 where nobody uses it.
         outputs: Register of each graph output.
         branches: Whether there are branches that may not be taken: Switches of TensorFlow graphs.
+        runs: How often it ran with nobody looking on, until it has lines.
+        lines: For every step, the line that begins there, if any: see :mod:`.lines`.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.steps: list[Step] = []
-        self.template: list[Any] = []
+        self.template: list[Any] = [None]
         self.inputs: list[int] = []
         self.outputs: list[int] = []
         self.branches = False
+        self.runs = 0
+        self.lines: list[Line | None] | None = None
 
 
 class Cluster(NamedTuple):

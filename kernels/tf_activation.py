@@ -5,8 +5,8 @@ A gradient is multiplied by the slope, also where that is 0: what is not finite 
 
 from typing import TYPE_CHECKING, Any
 
-from .elementwise import bounded, leaky_relu, softplus
-from .registry import kernel
+from .elementwise import bind_relu, bounded, leaky_relu, softplus
+from .registry import bound, kernel
 
 if TYPE_CHECKING:
     from .call import Call
@@ -20,6 +20,9 @@ _ALPHA = 1.6732632423543772
 def relu(call: "Call", x: Any) -> Any:
     """``max(x, 0)``."""
     return bounded(call.xp, "maximum", x, 0, call.out)
+
+
+bound("tf:Relu")(bind_relu)
 
 
 @kernel("tf:Relu6", elementwise=True)
@@ -64,6 +67,13 @@ def softsign(call: "Call", x: Any) -> Any:
 def relu_grad(call: "Call", dy: Any, x: Any) -> Any:
     """The gradient of Relu, given its operand or its result."""
     return dy * (x > 0)
+
+
+@bound("tf:ReluGrad")
+def bind_relu_grad(call: "Call") -> Any:
+    """Bind :func:`relu_grad`."""
+    greater, multiply = call.xp.greater, call.xp.multiply
+    return lambda dy, x: multiply(dy, greater(x, 0))
 
 
 @kernel("tf:Relu6Grad", elementwise=True)

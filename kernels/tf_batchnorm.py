@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from ..graph.errors import KernelError
-from .registry import kernel
+from .registry import bound, kernel
 from .tf_windows import channels_last
 
 if TYPE_CHECKING:
@@ -29,10 +29,35 @@ def bias_add(call: "Call", x: Any, bias: Any) -> Any:
     return x + bias.reshape(_along(call, x)[0])
 
 
+@bound("tf:BiasAdd")
+def bind_bias_add(call: "Call") -> Any:
+    """Bind :func:`bias_add` to the last axis."""
+    if not channels_last(call):
+        return None
+    add = call.xp.add
+
+    def compute(x: Any, bias: Any) -> Any:
+        if x.ndim < 2 or bias.shape != x.shape[-1:]:
+            raise KernelError("The kernel says what is wrong.")
+        return add(x, bias)
+
+    return compute
+
+
 @kernel("tf:BiasAddGrad")
 def bias_add_grad(call: "Call", dy: Any) -> Any:
     """The sum over all but the channels."""
     return dy.sum(_along(call, dy)[1], dtype=dy.dtype)
+
+
+@bound("tf:BiasAddGrad")
+def bind_bias_add_grad(call: "Call") -> Any:
+    """Bind :func:`bias_add_grad` of floats to the last axis."""
+    dtype = call.operand_dtypes[0]
+    if not channels_last(call) or dtype is None or dtype.kind != "float" or call.xp.__name__ != "numpy":
+        return None
+    add = call.xp.add.reduce
+    return lambda dy: add(dy, tuple(range(dy.ndim - 1)))
 
 
 @kernel("tf:FusedBatchNorm", "tf:FusedBatchNormV2", "tf:FusedBatchNormV3", "tf:_FusedBatchNormEx")

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..graph.errors import KernelError
-from .binary import divide, float_power
+from .binary import bind_broadcast, divide, float_power
 from .call import Call
-from .registry import kernel
+from .registry import bound, kernel
 from .room import check_broadcast
 from .values import as_declared, widened
 
@@ -37,6 +37,7 @@ for _op, _name in {
     "Sub": "subtract",
 }.items():
     kernel(f"tf:{_op}", inplace=True)(_inplace(_name))
+    bound(f"tf:{_op}")(bind_broadcast(_name))
 
 for _op, _name in {
     "Atan2": "arctan2",
@@ -52,6 +53,7 @@ for _op, _name in {
     "NextAfter": "nextafter",
 }.items():
     kernel(f"tf:{_op}", elementwise=True)(_plain(_name))
+    bound(f"tf:{_op}")(bind_broadcast(_name))
 
 
 def _equality(name: str) -> Callable[..., Any]:

@@ -1,17 +1,24 @@
-"""Gradients of TensorFlow's convolutions: by the images, a fold of columns; by the filter, a matrix product for each tap."""
+"""Gradients of TensorFlow's convolutions: by the images, a convolution with the filter turned round, or a fold of columns; by the
+filter, products of windows and the gradient. All of it block by block, as many as the cache holds.
+"""
 
 from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ..graph.errors import KernelError
+from .conv import BLOCK, Blocks, convolve
 from .registry import kernel
+from .room import check_room
 from .tf_conv import depthwise_weights, groups_of, results_first
 from .tf_windows import as_asked, channels_last, channels_second, spatial_sizes, tf_geometry
-from .windows import Geometry, fold, pad
+from .windows import Geometry, fold, pad, scratch, view
 
 if TYPE_CHECKING:
     from .call import Call
+
+#: So many windows, at least, are added up in one product.
+_LEAST_WINDOWS = 256
 
 
 def images_gradient(xp: Any, dy: Any, w: Any, geo: Geometry, groups: int, shape: Sequence[int]) -> Any:
@@ -26,10 +33,22 @@ def images_gradient(xp: Any, dy: Any, w: Any, geo: Geometry, groups: int, shape:
         shape: Spatial shape of the images.
     """
     n, m = dy.shape[:2]
-    depth = w.shape[1]
+    depth, taps = w.shape[1], prod(geo.kernel)
+    begins = tuple((k - 1) * d - b for k, d, b in zip(geo.kernel, geo.dilations, geo.begins, strict=True))
+    if max(geo.strides) == 1 and min(begins) >= 0 and m <= 2 * groups * depth:
+        turned = w[(..., *(slice(None, None, -1),) * len(geo.kernel))].reshape(groups, m // groups, depth, taps).swapaxes(1, 2)
+        around = geo._replace(begins=begins, counts=tuple(shape))
+        return convolve(xp, dy, xp.ascontiguousarray(turned).reshape(groups * depth, m // groups, *geo.kernel), around, groups)
     weights = xp.ascontiguousarray(w.reshape(groups, m // groups, -1).swapaxes(1, 2))
-    columns = xp.matmul(weights, xp.ascontiguousarray(dy).reshape(n, groups, m // groups, prod(geo.counts)))
-    return fold(xp, columns.reshape((n, groups * depth, prod(geo.kernel), *geo.counts)), geo, shape)
+    rows = xp.ascontiguousarray(dy).reshape(n, groups, m // groups, prod(geo.counts))
+    check_room(xp, (n, groups * depth, *shape), dy.itemsize)
+    result = xp.empty((n, groups * depth, *shape), dy.dtype)
+    many = max(1, BLOCK // max(groups * depth * taps * prod(geo.counts), 1))
+    for i in range(0, n, many):
+        part = rows[i : i + many]
+        columns = xp.matmul(weights, part).reshape(len(part), groups * depth, taps, *geo.counts)
+        result[i : i + many] = fold(xp, columns, geo, shape)
+    return result
 
 
 def filter_gradient(xp: Any, x: Any, dy: Any, geo: Geometry, groups: int) -> Any:
@@ -43,14 +62,23 @@ def filter_gradient(xp: Any, x: Any, dy: Any, geo: Geometry, groups: int) -> Any
         groups: Number of groups of channels.
     """
     c, m = x.shape[1], dy.shape[1]
-    count = dy.shape[0] * prod(geo.counts)
-    rows = xp.ascontiguousarray(xp.moveaxis(dy, 1, -1)).reshape(count, groups, m // groups).swapaxes(0, 1)
-    padded = xp.moveaxis(pad(xp, x, geo), 1, -1)
-    result = xp.empty((prod(geo.kernel), c // groups, groups, m // groups), dy.dtype)
-    for i, tap in enumerate(geo.taps()):
-        seen = padded[(slice(None), *geo.slices(tap))].reshape(count, groups, c // groups)
-        result[i] = xp.matmul(seen.transpose(1, 2, 0), rows).swapaxes(0, 1)
-    return result.reshape(*geo.kernel, c // groups, m)
+    n, rank, depth = x.shape[0], len(geo.kernel), c // groups * prod(geo.kernel)
+    result = xp.zeros((groups, m // groups, depth), dy.dtype)
+    if dy.size:
+        windows = view(xp, pad(xp, x, geo), geo).reshape((n, groups, c // groups, *geo.kernel, *geo.counts))
+        rows = dy.reshape((n, groups, m // groups, *geo.counts))
+        blocks = Blocks.of(n, groups, geo.counts, depth, max(BLOCK, _LEAST_WINDOWS * depth))
+        columns = scratch(xp, "columns", (blocks.most * depth,), x.dtype)
+        for images, some, places in blocks.slices():
+            before = (slice(None),) * blocks.axis
+            part = xp.moveaxis(windows[(images, some, *(slice(None),) * (1 + rank), *before, places)], 0, 2 + rank)
+            block = columns[: part.size].reshape(part.shape)
+            block[...] = part
+            came = xp.moveaxis(rows[(images, some, slice(None), *before, places)], 0, 2)
+            came = xp.ascontiguousarray(came).reshape(*came.shape[:2], -1)
+            result[some] += xp.matmul(came, block.reshape(len(part), depth, -1).swapaxes(1, 2))
+    result = result.reshape((m, c // groups, *geo.kernel))
+    return xp.ascontiguousarray(xp.moveaxis(result, (0, 1), (-1, -2)))
 
 
 def _check(geo: Geometry, dy: Any, results: int) -> None:

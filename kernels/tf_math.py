@@ -5,8 +5,8 @@ from typing import Any
 
 from ..graph.errors import KernelError
 from .call import Call
-from .elementwise import UNARY, erf, in_place, sigmoid
-from .registry import kernel
+from .elementwise import UNARY, bind_function, erf, in_place, sigmoid
+from .registry import bound, kernel
 
 
 def _plain(name: str) -> Callable[..., Any]:
@@ -18,9 +18,11 @@ for _op in (
     *("Tan", "Tanh"),
 ):
     kernel(f"tf:{_op}", inplace=True)(in_place(UNARY[_op]))
+    bound(f"tf:{_op}")(bind_function(UNARY[_op]))
 
 for _op, _name in {"Expm1": "expm1", "Log1p": "log1p", "Rint": "rint", "Square": "square"}.items():
     kernel(f"tf:{_op}", inplace=True)(in_place(_name))
+    bound(f"tf:{_op}")(bind_function(_name))
 
 for _op, _name in {
     "Abs": "abs",
@@ -35,6 +37,7 @@ for _op, _name in {
     "Real": "real",
 }.items():
     kernel(f"tf:{_op}", elementwise=True)(_plain(_name))
+    bound(f"tf:{_op}")(bind_function(_name))
 
 
 def _whole(name: str) -> Callable[..., Any]:

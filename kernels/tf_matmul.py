@@ -5,7 +5,8 @@ from typing import Any
 from ..graph.errors import KernelError
 from .call import Call
 from .matmul import product
-from .registry import kernel
+from .registry import bound, kernel
+from .room import FEW
 from .tf_linalg import adjoint
 
 
@@ -15,6 +16,24 @@ def matmul(call: Call, a: Any, b: Any) -> Any:
     if a.ndim != 2 or b.ndim != 2:
         raise KernelError(f"{call.node.op_type} takes two matrices. Received: shapes {list(a.shape)} and {list(b.shape)}")
     return product(call.xp, a.T if call.attr("transpose_a") else a, b.T if call.attr("transpose_b") else b)
+
+
+@bound("tf:MatMul")
+def bind_matmul(call: Call) -> Any:
+    """Bind :func:`matmul` of floats."""
+    dtype = call.operand_dtypes[0]
+    if dtype is None or dtype.kind != "float":
+        return None
+    xp, multiply = call.xp, call.xp.matmul
+    first, second = call.attr("transpose_a"), call.attr("transpose_b")
+
+    def compute(a: Any, b: Any) -> Any:
+        if a.ndim != 2 or b.ndim != 2:
+            raise KernelError("The kernel says what is wrong.")
+        a, b = a.T if first else a, b.T if second else b
+        return multiply(a, b) if len(a) * b.shape[1] <= FEW else product(xp, a, b)
+
+    return compute
 
 
 @kernel("tf:BatchMatMul", "tf:BatchMatMulV2", "tf:BatchMatMulV3")

@@ -10,8 +10,9 @@ from .call import Call
 from .cumulative import accumulate, cum_prod, cum_sum
 from .gather import axis_of
 from .reduce import Reduction
-from .registry import kernel
+from .registry import bound, kernel
 from .shape import ints
+from .values import wide_dtype
 
 
 def _reduction(function: Reduction) -> Callable[..., Any]:
@@ -51,6 +52,28 @@ kernel("tf:Min")(_reduction(reduce.smallest))
 kernel("tf:EuclideanNorm")(_reduction(_euclidean_norm))
 kernel("tf:All")(_reduction(lambda xp, x, axes, keepdims: xp.all(x, axes, keepdims=keepdims)))
 kernel("tf:Any")(_reduction(lambda xp, x, axes, keepdims: xp.any(x, axes, keepdims=keepdims)))
+
+
+def _bind_sum(call: Call) -> Any:
+    """Bind a sum or a mean of floats over axes that are constants."""
+    xp, axes, dtype = call.xp, call.constant(1), call.operand_dtypes[0]
+    if axes is None or dtype is None or dtype.kind != "float" or xp.__name__ != "numpy":
+        return None
+    add, wide, keepdims = xp.add.reduce, wide_dtype(dtype).numpy, bool(call.attr("keep_dims", False))
+    places = tuple(ints(axes))
+    if len({axis >= 0 for axis in places}) > 1 or len(set(places)) < len(places):  # one axis may be meant twice
+        return None
+    if call.node.op_type == "Sum":
+        return lambda x, axes: add(x, places, None, None, keepdims)
+
+    def compute(x: Any, axes: Any) -> Any:
+        summed = add(x, places, None, None, keepdims)
+        return summed / wide.type(x.size // summed.size)
+
+    return compute
+
+
+bound("tf:Sum", "tf:Mean")(_bind_sum)
 
 
 def _place(name: str) -> Callable[..., Any]:

@@ -5,8 +5,8 @@ from typing import Any
 
 from ..graph.errors import KernelError
 from .call import Call
-from .registry import kernel
-from .room import blank, check_room
+from .registry import bound, kernel
+from .room import FEW, blank, check_room
 from .shape import ints
 
 
@@ -49,6 +49,14 @@ def reshape(call: Call, x: Any, shape: Any) -> Any:
     return x.reshape(wanted)
 
 
+@bound("tf:Reshape")
+def bind_reshape(call: Call) -> Any:
+    """Bind :func:`reshape` to a shape that is a constant."""
+    shape = call.constant(1)
+    wanted = () if shape is None else tuple(ints(shape))
+    return None if shape is None or 0 in wanted else lambda x, shape: x.reshape(wanted)
+
+
 @kernel("tf:Squeeze", moves=True)
 def squeeze(call: Call, x: Any) -> Any:
     """Drop axes of size 1: those named, or all."""
@@ -82,6 +90,14 @@ def broadcast_to(call: Call, x: Any, shape: Any) -> Any:
     sizes = ints(shape)
     check_room(call.xp, sizes, x.itemsize)
     return call.xp.broadcast_to(x, sizes)
+
+
+@bound("tf:BroadcastTo")
+def bind_broadcast_to(call: Call) -> Any:
+    """Bind :func:`broadcast_to` a shape that is a constant."""
+    xp, shape = call.xp, call.constant(1)
+    sizes = None if shape is None else tuple(ints(shape))
+    return None if sizes is None or math.prod(sizes) > FEW else lambda x, shape: xp.broadcast_to(x, sizes)
 
 
 @kernel("tf:BroadcastArgs", moves=True)

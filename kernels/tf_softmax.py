@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from ..graph.errors import KernelError
-from .registry import kernel
+from .registry import bound, kernel
 from .room import check_broadcast
-from .softmax import log_softmax, softmax
+from .softmax import bind_softmax, log_softmax, softmax
 
 if TYPE_CHECKING:
     from .call import Call
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 def tf_softmax(call: "Call", x: Any) -> Any:
     """Softmax along the last axis."""
     return softmax(call.xp, x)
+
+
+bound("tf:Softmax")(bind_softmax)
 
 
 @kernel("tf:LogSoftmax")

@@ -6,7 +6,7 @@ from ..graph.dtypes import DType, dtype_of_array
 from ..graph.errors import KernelError
 from .call import Call
 from .handle import Handle, held
-from .registry import kernel
+from .registry import bound, kernel
 from .room import check_room
 from .tf_gather import check_depth, check_indices, coordinates, take
 from .tf_scatter import kind_of, write, write_nd
@@ -35,6 +35,13 @@ def variable(call: Call) -> Handle:
     return Handle(call.attr("shared_name", "") or call.node.name, call.attr("container", ""))
 
 
+@bound("tf:VarHandleOp")
+def bind_variable(call: Call) -> Any:
+    """Bind :func:`variable`."""
+    handle = variable(call)
+    return lambda: handle
+
+
 @kernel("tf:_VarHandlesOp", moves=True)
 def variables(call: Call) -> tuple[Handle, ...]:
     """Name variables."""
@@ -46,6 +53,12 @@ def variables(call: Call) -> tuple[Handle, ...]:
 def read(call: Call, handle: Handle) -> Any:
     """Return what a variable holds."""
     return stored(call, handle)
+
+
+@bound("tf:ReadVariableOp", is_stateful=True)
+def bind_read(call: Call) -> Any:
+    """Bind :func:`read`."""
+    return held
 
 
 @kernel("tf:_ReadVariablesOp", moves=True)
@@ -85,6 +98,22 @@ def assign(call: Call, handle: Handle, value: Any) -> Any:
         )
     store(call, handle, value.copy() if hasattr(value, "copy") else value)  # it may be a feed, which its owner may change
     return same(call, handle)
+
+
+@bound("tf:AssignVariableOp", is_stateful=True)
+def bind_assign(call: Call) -> Any:
+    """Bind :func:`assign` of arrays of any shape."""
+    dtype = call.operand_dtypes[1]
+    if call.attr("validate_shape", False) or dtype is None or dtype.kind in ("string", "handle"):
+        return None
+
+    def compute(state: dict[Handle, Any], handle: Handle, value: Any) -> tuple[()]:
+        if handle.__class__ is not Handle:
+            raise KernelError("The kernel says what is wrong.")
+        state[handle] = read_only(value.copy())
+        return ()
+
+    return compute
 
 
 def same(call: Call, handle: Handle) -> Any:

@@ -24,8 +24,8 @@ def read_only(value: Any) -> Any:
     if not hasattr(value, "flags"):
         return value
     view = value.view()
-    if hasattr(view.flags, "writeable"):  # CuPy has no such flag
-        view.flags.writeable = False
+    if hasattr(view, "setflags"):  # CuPy's arrays have no such flag
+        view.setflags(write=False)
     return view
 
 

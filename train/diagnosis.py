@@ -1,6 +1,6 @@
 """Where numbers stop being finite: a training step is run once more, and followed back."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,17 +14,15 @@ class Diagnosis:
 
     Args:
         program: What ran.
-        feeds: On what.
+        inputs: On which arrays, in the order of its inputs.
         state: What it held before: variables, and where random numbers go on.
         step: The node that applies gradients.
         loss: The loss.
     """
 
-    def __init__(
-        self, program: Program, feeds: Mapping[str, Any], state: Mapping[Any, Any], step: Node, loss: Value | None
-    ) -> None:
+    def __init__(self, program: Program, inputs: Sequence[Any], state: Mapping[Any, Any], step: Node, loss: Value | None) -> None:
         self._program = program
-        self._feeds = feeds
+        self._inputs = inputs
         self._state = state
         self._step = step
         self._loss = loss
@@ -62,16 +60,17 @@ class Diagnosis:
             if is_bad(array):
                 bad.add(value)
 
+        feeds = dict(zip(self._program.input_names, self._inputs, strict=True))
         now = dict(self._program.state)
         self._program.state.clear()
         self._program.state.update(self._state)
         try:
-            self._program(self._feeds, on_value=look)
+            self._program(feeds, on_value=look)
         finally:
             self._program.state.clear()
             self._program.state.update(now)
         graph = self._program.graph
-        return bad | {graph.value(name) for name, array in self._feeds.items() if is_bad(array)}
+        return bad | {graph.value(name) for name, array in feeds.items() if is_bad(array)}
 
 
 def is_bad(array: Any) -> bool:

@@ -6,7 +6,8 @@ import inspect
 import re
 import threading
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -14,11 +15,11 @@ import numpy as np
 
 from ..graph.dtypes import DType, dtype_of_array
 from ..graph.errors import TraceError, TrainingError
-from ..graph.graph import Graph, Node, Value
+from ..graph.graph import Graph, Node
 from ..graph.trace import Output, TensorSpec, Traced, is_array, trace_function
 from ..graph.tracing.context import Watched, active
-from ..graph.tracing.structure import leaves, rebuild
-from ..graph.tracing.variable import Variable, array_of, set_array
+from ..graph.tracing.structure import leaves, rebuild, rebuilder
+from ..graph.tracing.variable import Variable, arrays_of, set_arrays
 from ..kernels.handle import Handle
 from ..kernels.program import Program
 from ..rewrite import Policy, RewriteReport, auto_mixed_precision
@@ -62,9 +63,13 @@ class Specialization:
         self.program = Program(graph)
         self.variables: Mapping[str, Variable] = MappingProxyType(traced.variables)
         self._watched = _pair(traced.watched, graph, len(traced.graph.outputs))
-        self._inputs = traced.inputs
-        self._results = traced.results
-        self._handles = {Handle(name): variable for name, variable in traced.variables.items()}
+        self._places = [traced.inputs.index(name) for name in self.program.input_names]
+        places = {name: i for i, name in enumerate(traced.graph.output_names)}
+        self._rebuild = rebuilder(
+            traced.results, lambda leaf: itemgetter(places[leaf.name]) if isinstance(leaf, Output) else lambda outputs: leaf
+        )
+        self._variables = list(traced.variables.values())
+        self._handles = [Handle(name) for name in traced.variables]
         self._lock = _changes if self._handles else threading.RLock()
 
     def _find_policy(self, policy: Policy | None, float_scopes: list[str]) -> Policy | None:
@@ -117,39 +122,52 @@ class Specialization:
             optimizer.before_run()
         return export_graph(self.program.graph if rewritten else self.graph, self.variables)
 
-    def run(self, arrays: list[Any]) -> Any:
+    def run(self, arrays: Sequence[Any]) -> Any:
         """Run the graph on the arrays among the arguments, in order; return what the function returns."""
-        feeds = dict(zip(self._inputs, arrays, strict=True))
+        inputs = [arrays[i] for i in self._places]
         with self._lock:
             for optimizer, _ in self._optimizers:
                 optimizer.before_run()
             state = self.program.state
-            state.update((handle, array_of(variable)) for handle, variable in self._handles.items())
+            state.update(zip(self._handles, arrays_of(self._variables), strict=True))
             before = dict(state)
-            outputs = self.program(feeds)
-            held = []
-            for handle, variable in self._handles.items():
-                array = state[handle]
-                if any(_is_same(array, feed) for feed in arrays):
-                    array = array.copy()  # the caller may change it
-                set_array(variable, array)
-                held.append(array)
-        for name, output in outputs.items():
-            if any(_is_same(output, array) for array in held):
-                outputs[name] = output.copy()
-        for owner, step, loss in self._watched:
-            diagnosis = Diagnosis(self.program, feeds, before, step, loss)
-            owner.after_run(bool(outputs[step.outputs[0].name]), None if loss is None else outputs[loss.name], diagnosis)
-        return rebuild(self._results, lambda path, leaf: outputs[leaf.name] if isinstance(leaf, Output) else leaf)
+            outputs = self.program.run(inputs)
+            # No feed is a part of what variables hold now: the executor lets them hold nothing that others hold.
+            after = [state[handle] for handle in self._handles]
+            set_arrays(self._variables, after)
+            held = {id(array) if array.base is None else id(_owner(array)) for array in after}
+            for i, output in enumerate(outputs):
+                if id(_owner(output)) in held:
+                    outputs[i] = output.copy()
+            for owner, step, applied, loss in self._watched:
+                diagnosis = Diagnosis(
+                    self.program, inputs, before, step, None if loss is None else self.program.graph.outputs[loss]
+                )
+                owner.after_run(bool(outputs[applied]), None if loss is None else outputs[loss], diagnosis)
+        return self._rebuild(outputs)
 
     def __repr__(self) -> str:
         return f"<Specialization ({self.signature}): {len(self.program.graph)} nodes>"
 
 
-def _pair(watched: list[Watched], graph: Graph, start: int) -> list[tuple[Any, Node, Value | None]]:
-    """Return who looks at which step and which loss of a graph that was rewritten since; ``start`` is its first output for it."""
-    rest = iter(graph.outputs[start:])
-    return [(who.owner, next(rest).producer, None if who.loss is None else next(rest)) for who in watched]
+def _owner(array: Any) -> Any:
+    """Return what owns the memory of an array."""
+    while (base := getattr(array, "base", None)) is not None:
+        array = base
+    return array
+
+
+def _pair(watched: list[Watched], graph: Graph, start: int) -> list[tuple[Any, Node, int, int | None]]:
+    """Return who looks at which step of a graph that was rewritten since, whose ``applied`` and loss are which of the outputs.
+
+    Those are the outputs from ``start`` on.
+    """
+    places = iter(range(start, len(graph.outputs)))
+    found = []
+    for who in watched:
+        applied = next(places)
+        found.append((who.owner, graph.outputs[applied].producer, applied, None if who.loss is None else next(places)))
+    return found
 
 
 def _why(report: RewriteReport) -> str:
@@ -159,11 +177,6 @@ def _why(report: RewriteReport) -> str:
     return (
         f"no op of it is on the AllowList for {report.target} on a {report.device_type}, or each is kept for a reason of its own."
     )
-
-
-def _is_same(a: Any, b: Any) -> bool:
-    """Whether two arrays are the same elements in memory, as far as one is a view of the other."""
-    return a is b or (isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.may_share_memory(a, b))
 
 
 class Function:
@@ -185,6 +198,7 @@ class Function:
         self._input_signature = dict(input_signature or {})
         self._parameters = inspect.signature(python_function)
         self._cache: dict[Any, Specialization] = {}
+        self._quick: dict[Any, Specialization] = {}
         functools.update_wrapper(self, python_function)
 
     @property
@@ -204,10 +218,18 @@ class Function:
         """Run the graph for the arguments; inside of a function that is being traced, be a part of that one."""
         if active() is not None:
             return self._function(*args, **kwargs)
+        # Most calls are with plain arrays, for which it is known what was found the last time.
+        key = () if kwargs else tuple([(x.dtype, x.shape) for x in args if x.__class__ is np.ndarray])
+        if len(key) == len(args):
+            found = self._quick.get(key)
+            if found is not None and found.is_current:
+                return found.run(args)
         found, arrays = self._find(args, kwargs)
         for array in arrays:
             if isinstance(array, TensorSpec):
                 raise TraceError(f"A TensorSpec has no elements to run on; call specialize with it. Received: {array!r}")
+        if len(key) == len(args) and not kwargs:
+            self._quick[key] = found
         return found.run(arrays)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:

@@ -183,7 +183,7 @@ class Optimizer:
 
     def before_run(self) -> None:
         """Let the learning rate be known to a graph that is going to run."""
-        set_array(self.state.learning_rate, np.asarray(self.learning_rate, np.float32))
+        set_array(self.state.learning_rate, np.array(self.learning_rate, np.float32))
 
     def after_run(self, applied: bool, loss: Any, diagnose: Any) -> None:
         """Look at a run: nothing is to be said."""
@@ -196,15 +196,16 @@ class Optimizer:
             for (_, variable), value in zip(pairs, values, strict=True)
         ]
         step = self.global_step + 1
-        done = apply_step(
-            np,
-            self.update._replace(skip_nonfinite=skip_nonfinite),
-            values,
-            [[array_of(slot) for slot in row] for row in rows],
-            [gradient for gradient, _ in pairs],
-            step=step,
-            rate=float(self.learning_rate),
-        )
+        with np.errstate(all="ignore"):
+            done = apply_step(
+                np,
+                self.update._replace(skip_nonfinite=skip_nonfinite),
+                values,
+                [[array_of(slot) for slot in row] for row in rows],
+                [gradient for gradient, _ in pairs],
+                step=step,
+                rate=float(self.learning_rate),
+            )
         if done.applied:
             set_array(self.state.global_step, np.array(step))
             for (_, variable), value, row, slots in zip(pairs, done.variables, rows, done.slots, strict=True):

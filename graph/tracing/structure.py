@@ -40,13 +40,28 @@ def rebuild(tree: Any, make: Callable[[str, Any], Any], path: str = "") -> Any:
     children = _children(tree)
     if children is None:
         return make(path, tree)
-    found = [rebuild(child, make, f"{path}/{key}" if path else str(key)) for key, child in children]
+    return _with(tree, children, [rebuild(child, make, f"{path}/{key}" if path else str(key)) for key, child in children])
+
+
+def rebuilder(tree: Any, make: Callable[[Any], Callable[[Any], Any]]) -> Callable[[Any], Any]:
+    """Return a function that returns the same containers, what stands at each end replaced by ``make(leaf)`` of its argument."""
+    children = _children(tree)
+    if children is None:
+        return make(tree)
+    makers, kind = [rebuilder(child, make) for _, child in children], type(tree)
+    if hasattr(tree, "_fields"):
+        return lambda given: kind(*[maker(given) for maker in makers])
+    return lambda given: _with(tree, children, [maker(given) for maker in makers])
+
+
+def _with(tree: Any, children: list[tuple[str, Any]], found: list[Any]) -> Any:
+    """Return a container of the same kind, given what it held and what it shall hold."""
     if isinstance(tree, dict):
         return dict(zip(tree, found, strict=True))
-    if dataclasses.is_dataclass(tree):
-        return dataclasses.replace(tree, **{key: value for (key, _), value in zip(children, found, strict=True)})  # type: ignore[type-var]
     if hasattr(tree, "_fields"):
         return type(tree)(*found)
+    if dataclasses.is_dataclass(tree):
+        return dataclasses.replace(tree, **{key: value for (key, _), value in zip(children, found, strict=True)})  # type: ignore[type-var]
     return type(tree)(found)
 
 

@@ -1,6 +1,6 @@
 """Variables: arrays that functions change and that outlive their runs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -150,6 +150,17 @@ def array_of(variable: Variable) -> "np.ndarray[Any, Any]":
     return variable._array
 
 
+def arrays_of(variables: Iterable[Variable]) -> "list[np.ndarray[Any, Any]]":
+    """Return the arrays that variables hold, as :func:`array_of`."""
+    return [variable._array for variable in variables]
+
+
 def set_array(variable: Variable, array: "np.ndarray[Any, Any]") -> None:
     """Let a variable hold an array itself, not a copy of it: for what runs graphs."""
     variable._array = array
+
+
+def set_arrays(variables: Iterable[Variable], arrays: "Iterable[np.ndarray[Any, Any]]") -> None:
+    """Let variables hold arrays, as :func:`set_array`."""
+    for variable, array in zip(variables, arrays, strict=True):
+        variable._array = array

@@ -58,7 +58,7 @@ def test_convolutions_are_what_the_definition_says(
     monkeypatch: pytest.MonkeyPatch, block: int, x: Any, w: Any, strides: Any, dilations: Any, pads: Any, groups: int
 ) -> None:
     """However large the blocks are in which they are computed."""
-    monkeypatch.setattr(conv, "_BLOCK", block)
+    monkeypatch.setattr(conv, "BLOCK", block)
     image, weights, bias = (RNG.standard_normal(shape) for shape in (x, w, w[:1]))
     result = run_op("Conv", image, weights, bias, strides=list(strides), dilations=list(dilations), pads=list(pads), group=groups)
     wanted = defined(image, weights, strides, dilations, pads, groups) + bias.reshape(-1, *(1,) * (len(x) - 2))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ampgraph.graph.errors import KernelError
+from ampgraph.kernels import conv, tf_conv_grad
 from tests.kernels.tf_node import run_tf, slope
 
 # They make arrays of lists, too.
@@ -38,6 +39,8 @@ CASES = [
     ((2, 5, 4, 4), (2, 2, 2, 6), (2, 1), (1, 1), "VALID", ((0, 0), (0, 0))),
     ((1, 6, 5, 2), (3, 2, 2, 3), (1, 1), (2, 2), "SAME", ((2, 2), (1, 1))),
     ((1, 4, 5, 2), (1, 1, 2, 3), (1, 1), (1, 1), "SAME", ((0, 0), (0, 0))),
+    ((2, 4, 5, 1), (3, 2, 1, 3), (1, 1), (1, 1), "SAME", ((1, 1), (0, 1))),
+    ((2, 4, 5, 2), (2, 2, 2, 2), (1, 1), (1, 1), "EXPLICIT", ((2, 0), (0, 3))),
     ((1, 5, 5, 2), (3, 2, 2, 2), (2, 2), (1, 1), "EXPLICIT", ((1, 0), (2, 1))),
     ((2, 4, 3, 5, 2), (2, 3, 2, 2, 2), (2, 1, 1), (1, 1, 1), "SAME", ((0, 0), (1, 1), (0, 1))),
 ]
@@ -57,6 +60,17 @@ def attributes(strides: Any, dilations: Any, padding: str, pads: Any, first: boo
     return found
 
 
+@pytest.fixture(params=[conv.BLOCK, 32, 1])
+def blocks(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work on blocks of so many elements."""
+    if request.param == conv.BLOCK:
+        return
+    for module in (conv, tf_conv_grad):
+        monkeypatch.setattr(module, "BLOCK", request.param)
+    monkeypatch.setattr(tf_conv_grad, "_LEAST_WINDOWS", 1)
+
+
+@pytest.mark.usefixtures("blocks")
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize(("shape", "taps", "strides", "dilations", "padding", "pads"), CASES)
 def test_convolutions_and_their_gradients(
@@ -84,15 +98,20 @@ def test_convolutions_and_their_gradients(
         np.testing.assert_allclose((dw * v).sum(), (dy * defined(x, v, strides, dilations, pads)).sum(), rtol=1e-10)
 
 
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize("many", [1, 2])
+@pytest.mark.parametrize("step", [1, 2])
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
-def test_depthwise_convolutions_and_their_gradients(padding: str) -> None:
-    x, w = RNG.standard_normal((2, 5, 4, 3)), RNG.standard_normal((2, 3, 3, 2))
-    given = {"strides": [1, 2, 2, 1], "padding": padding}
+def test_depthwise_convolutions_and_their_gradients(padding: str, step: int, many: int) -> None:
+    x, w = RNG.standard_normal((2, 5, 4, 3)), RNG.standard_normal((2, 3, 3, many))
+    given = {"strides": [1, step, step, 1], "padding": padding}
     y = run_tf("DepthwiseConv2dNative", x, w, **given)
-    pads = ((0, 1), (0, 1)) if padding == "SAME" else ((0, 0), (0, 0))
+    pads = ((0, 0), (0, 0)) if padding == "VALID" else ((0, 1), (1, 1) if step == 1 else (0, 1))
     for c in range(3):
         np.testing.assert_allclose(
-            y[..., 2 * c : 2 * c + 2], defined(x[..., c : c + 1], w[:, :, c : c + 1], (2, 2), (1, 1), pads), atol=1e-12
+            y[..., many * c : many * c + many],
+            defined(x[..., c : c + 1], w[:, :, c : c + 1], (step, step), (1, 1), pads),
+            atol=1e-12,
         )
     dy = RNG.standard_normal(y.shape)
     dx = run_tf("DepthwiseConv2dNativeBackpropInput", I32(x.shape), w, dy, **given)

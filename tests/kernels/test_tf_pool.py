@@ -43,6 +43,33 @@ def test_the_first_of_equal_elements_gets_all_but_in_volumes() -> None:
     assert found.ravel().tolist() == [5, 5, 0, 7, 7, 7]
 
 
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("shape", [(2, 4, 6, 3), (1, 5, 7, 2)])
+def test_windows_side_by_side_hand_back_to_the_first_greatest(layout: str, shape: Any) -> None:
+    first = layout == "NCHW"
+    sizes = [1, 1, 2, 3] if first else [1, 2, 3, 1]
+    given = {"ksize": sizes, "strides": sizes, "padding": "VALID", "data_format": layout}
+    x = F32(RNG.integers(0, 3, shape))
+    for special in (None, NAN, -INF):
+        if special is not None:
+            x[0, 0, 1, 0] = special  # the second of its window
+            x[0, 2:4, :3, 1] = special  # a whole window
+        turned = np.moveaxis(x, -1, 1) if first else x
+        y = run_tf("MaxPool", turned, **given)
+        dy = F32(RNG.standard_normal(y.shape))
+        dy.flat[0] = INF
+        found = run_tf("MaxPoolGrad", turned, y, dy, **given)
+        found, dy = (np.moveaxis(a, 1, -1) if first else a for a in (found, dy))
+        wanted = np.zeros_like(x)
+        for n, i, j, c in np.ndindex(*dy.shape):
+            window = x[n, 2 * i : 2 * i + 2, 3 * j : 3 * j + 3, c]
+            best = (0, 0)
+            for at in np.ndindex(2, 3):
+                best = at if window[at] > window[best] else best
+            wanted[n, 2 * i + best[0], 3 * j + best[1], c] = dy[n, i, j, c]
+        np.testing.assert_array_equal(found, wanted)
+
+
 def test_pools_along_the_channels() -> None:
     x = np.arange(8, dtype=np.float32).reshape(1, 1, 2, 4)
     y = run_tf("MaxPool", x, ksize=[1, 1, 1, 2], strides=[1, 1, 1, 2], padding="VALID")

@@ -157,16 +157,17 @@ def run_trace(trace: Mapping[str, Any]) -> list[str]:
         if framework.multiplies:
             with np.errstate(all="ignore"):
                 gradients, scale = [gradient * (np.float32(1) / np.float32(scale)) for gradient in gradients], 1.0
-        done = apply_step(
-            np,
-            update,
-            variables,
-            slots,
-            gradients,
-            step=iterations + 1,
-            rate=hyper["lr"],
-            scale=scale,
-        )
+        with np.errstate(all="ignore"):
+            done = apply_step(
+                np,
+                update,
+                variables,
+                slots,
+                gradients,
+                step=iterations + 1,
+                rate=hyper["lr"],
+                scale=scale,
+            )
         if trace["dynamic"]:
             state = next_scale(rules, state, done.finite)
             compare("counter of good steps", state.good_steps, step["good_steps_after"])
