@@ -83,7 +83,7 @@ def apply_step(
     if update.clip:
         norms = norms or [norm] * len(gradients)
         gradients = [clipped(xp, update, gradient, own, norm) for gradient, own in zip(gradients, norms, strict=True)]
-    after, slots_after, dtype = [], [], None
+    after, slots_after, dtype, numbers = [], [], None, ()
     for variable, slot, gradient in zip(variables, slots, gradients, strict=True):
         if variable.dtype is not dtype:
             dtype = variable.dtype

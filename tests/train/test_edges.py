@@ -20,7 +20,7 @@ def test_variables_without_sizes_on_the_host_and_in_graphs(make: Any, accumulati
     v, w = ag.Variable(2.0, "w"), ag.Variable(2.0, "w")
     step = ag.function(lambda x: graph.minimize(w * np.sum(x)))
     for _ in range(4):
-        result = step(np.float32([1, 2]))
+        result = step(np.array([1, 2], np.float32))
         expected = host.apply_gradients([(np.float32(3), v)])
         assert (bool(result.applied), int(result.global_step)) == (expected.applied, expected.global_step)
     assert v.value < 2.0
@@ -84,7 +84,7 @@ def test_variables_come_in_any_container() -> None:
 
 def test_what_optimizers_own_and_what_is_not_trainable_is_not_trained() -> None:
     optimizer = LossScaleOptimizer(train.SGD(0.1), 8.0)
-    w, fixed = ag.Variable(np.float32([1, 2]), "w"), ag.Variable(np.float32([3, 4]), "fixed", trainable=False)
+    w, fixed = ag.Variable(np.array([1, 2], np.float32), "w"), ag.Variable(np.array([3, 4], np.float32), "fixed", trainable=False)
     step = ag.function(lambda: optimizer.minimize(optimizer.get_scaled_loss(np.sum(w * fixed))))
     step()
     assert (optimizer.loss_scale.scale, list(optimizer.inner.slots), fixed.value.tolist()) == (8.0, ["w"], [3.0, 4.0])
@@ -95,7 +95,7 @@ def test_what_optimizers_own_and_what_is_not_trainable_is_not_trained() -> None:
 def test_gradients_of_other_variables_do_not_wait_forever() -> None:
     def make() -> Any:
         optimizer = LossScaleOptimizer(train.SGD(1.0), 8.0, accumulation_steps=2)
-        w, v = (ag.Variable(np.float32([1, 1]), name) for name in "wv")
+        w, v = (ag.Variable(np.array([1, 1], np.float32), name) for name in "wv")
         return optimizer, w, v, *(ag.function(lambda x, u=u: optimizer.minimize(np.sum(u * x))) for u in (w, v))  # type: ignore[misc]
 
     ones = np.ones(2, np.float32)
@@ -120,16 +120,16 @@ def test_gradients_of_other_variables_do_not_wait_forever() -> None:
 
 def test_what_a_warning_interrupts_is_still_saved() -> None:
     optimizer = LossScaleOptimizer(train.SGD(1.0), 8.0, accumulation_steps=2)
-    w = ag.Variable(np.float32([1, 1]), "w")
+    w = ag.Variable(np.array([1, 1], np.float32), "w")
     step = ag.function(lambda x: optimizer.minimize(np.sum(w * x)))
     with pytest.raises(RuntimeWarning, match="The loss itself is nan"):  # warnings are errors here
-        step(np.float32([np.nan, 1]))
+        step(np.array([np.nan, 1], np.float32))
     np.testing.assert_array_equal(optimizer.state_dict()["accumulated/w"], [np.nan, 1])
 
 
 def test_gradients_of_several_dtypes_are_accumulated() -> None:
     optimizer = LossScaleOptimizer(train.SGD(1.0), 8.0, accumulation_steps=3)
-    w = ag.Variable(np.float32([0, 0]), "w")
+    w = ag.Variable(np.array([0, 0], np.float32), "w")
     for dtype in (np.float32, np.float64, np.float16):
         result = optimizer.apply_gradients([(np.full(2, 3, dtype), w)])
     assert result.applied
@@ -149,7 +149,7 @@ def test_the_run_that_is_looked_into_draws_the_same_random_numbers() -> None:
 
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
-        draws = [float(step(np.float32([1]))[0][0]) for _ in range(40)]
+        draws = [float(step(np.array([1], np.float32))[0][0]) for _ in range(40)]
     assert len(set(draws)) == 40
     assert len(found) > 5
     assert all("is 'head/Log' (Log, float32)" in str(warning.message) for warning in found)
@@ -213,7 +213,7 @@ WRONG_STATES = [
 
 def test_wrong_states_are_refused_and_change_nothing() -> None:
     optimizer = LossScaleOptimizer(train.Adam(0.1), accumulation_steps=2)
-    w = ag.Variable(np.float32([1, 1]), "w")
+    w = ag.Variable(np.array([1, 1], np.float32), "w")
     step = ag.function(lambda x: optimizer.minimize(np.sum(w * x)))
     for _ in range(3):
         step(np.ones(2, np.float32))
