@@ -1,5 +1,6 @@
 """Convolutions that read handwritten digits, scikit-learn's 1,797 images of 8x8: ``python -m examples.digits_cnn``."""
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from .side_by_side import Example, main
 def data(seed: int) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
     """Return images and digits, split at random."""
     try:
-        from sklearn.datasets import load_digits
+        load_digits = import_module("sklearn.datasets").load_digits
     except ImportError:
         raise SystemExit("The digits come with scikit-learn: pip install scikit-learn") from None
     x, y = load_digits(return_X_y=True)

@@ -1,4 +1,6 @@
-"""Numbers in sentences."""
+"""Numbers in sentences, and rows in tables."""
+
+from collections.abc import Sequence
 
 
 def plural(count: int, noun: str, many: str = "") -> str:
@@ -24,3 +26,16 @@ def amount(count: int) -> str:
             return f"{value:.1f}{unit}" if unit else str(count)
         value /= 1000
     return f"{value:.1f} P"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    """Return a header and rows as lines with aligned columns, numbers to the right."""
+    numeric = [bool(rows) and all(isinstance(row[i], int) for row in rows) for i in range(len(header))]
+    cells = [list(header), *([str(cell) for cell in row] for row in rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
+    return [
+        "  ".join(
+            cell.rjust(width) if right else cell.ljust(width) for cell, width, right in zip(row, widths, numeric, strict=True)
+        ).rstrip()
+        for row in cells
+    ]

@@ -121,7 +121,7 @@ def bind_apply_gradients(call: "Call") -> Callable[..., tuple[Any, ...]]:
         factor = scaling.scale if scaled else 1.0
         changes: dict[Handle, Any] = {}
         if turns > 1:
-            gradients = _accumulated(values[sums_at:counters_at], gradients, factor)
+            gradients = _accumulated(xp, values[sums_at:counters_at], gradients, factor)
             done_calls = (int(calls) + 1) % turns
             factor = float(turns)
             changes[handles[counters_at + 3]] = xp.array(done_calls, calls.dtype)
@@ -158,9 +158,9 @@ def _store(state: dict[Handle, Any], changes: dict[Handle, Any]) -> None:
     state.update(changes)
 
 
-def _accumulated(sums: Sequence[Any], gradients: Sequence[Any], scale: float) -> list[Any]:
+def _accumulated(xp: Any, sums: Sequence[Any], gradients: Sequence[Any], scale: float) -> list[Any]:
     """Return sums, and gradients divided by the scale, added up."""
-    return [total + unscaled(gradient, scale, total.dtype) for total, gradient in zip(sums, gradients, strict=True)]
+    return [xp.asarray(total + unscaled(gradient, scale, total.dtype)) for total, gradient in zip(sums, gradients, strict=True)]
 
 
 def _mismatch(handle: Handle, variable: Any, gradient: Any) -> KernelError:

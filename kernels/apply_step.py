@@ -85,12 +85,14 @@ def apply_step(
     if update.clip:
         norms = norms or [norm] * len(gradients)
         gradients = [clipped(xp, update, gradient, own, norm) for gradient, own in zip(gradients, norms, strict=True)]
-    after, slots_after, dtype = [], [], None
+    after, slots_after, dtype, numbers = [], [], None, ()
     for variable, slot, gradient in zip(variables, slots, gradients, strict=True):
         if variable.dtype is not dtype:
             dtype = variable.dtype
             numbers = dtype.type(step), dtype.type(rate)
         first, *rest = updated(xp, update, variable, slot, gradient, *numbers)
+        if not variable.ndim:  # operators make scalars of arrays without sizes
+            first, rest = xp.asarray(first), [xp.asarray(slot) for slot in rest]
         after.append(first)
         slots_after.append(rest)
     return Applied(finite, True, after, slots_after, norm)

@@ -142,12 +142,11 @@ class Blocks(NamedTuple):
 
     def slices(self) -> Iterator[tuple[slice, slice, slice]]:
         """Iterate over the blocks: slices of images, groups and places."""
-        return product(
-            *(
-                [slice(i, min(i + step, end)) for i in range(0, end, step)]
-                for end, step in ((self.images, self.many), (self.groups, self.some), (self.places, self.rows))
-            )
+        images, groups, places = (
+            [slice(i, min(i + step, end)) for i in range(0, end, step)]
+            for end, step in ((self.images, self.many), (self.groups, self.some), (self.places, self.rows))
         )
+        return product(images, groups, places)
 
 
 def check_groups(channels: int, depth: int, results: int, groups: int) -> None:

@@ -162,8 +162,16 @@ class RewriteReport:
                 for reason in explainer.explain([i]):
                     yield dataclasses.replace(reason, node=body.labels[item]) if item in body.labels else reason
         if node is not None and not found:
-            names = (item.label for body in self.bodies for part in body.graph.all_graphs() for item in part.all_nodes())
-            raise GraphError(f"The graph has no node {node!r}.{did_you_mean(node, names)}")
+            raise GraphError(f"The graph has no node {node!r}.{did_you_mean(node, self.labels())}")
+
+    def labels(self) -> dict[str, None]:
+        """Return what the nodes were called before the rewrite, those of functions and bodies included."""
+        names: dict[str, None] = {}
+        for body in self.bodies:
+            parts = [part.all_nodes() for part in body.graph.all_graphs()]
+            for nodes in parts if body.painting is None else [body.painting.typegraph.nodes]:
+                names.update((body.label(node), None) for node in nodes)
+        return names
 
     def by_op(self) -> list[tuple[str, int, int]]:
         """Return (op type, types now low, types still float32) per op type, most low ones first.

@@ -1,6 +1,7 @@
 """Callbacks: what is called while a model is trained, and may end it."""
 
 import math
+from collections.abc import Iterable
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,26 @@ class Callback:
 
     def on_batch_end(self, batch: int, logs: dict[str, float]) -> None:
         """Called after a training step, which are counted from 0 on in each epoch."""
+
+
+def check_callbacks(given: Any) -> list[Callback]:
+    """Return callbacks as a list.
+
+    Raises:
+        TrainingError: If something else is among them.
+    """
+    found = list(given) if isinstance(given, Iterable) else [given]
+    names = [name for name in vars(Callback) if name.startswith("on_")]
+    for callback in found:
+        if (
+            isinstance(callback, type)
+            or not isinstance(given, Iterable)
+            or not all(callable(getattr(callback, n, None)) for n in names)
+        ):
+            raise TrainingError(
+                f"callbacks is a list of objects with the methods of ampgraph.train.Callback. Received: {callback!r}"
+            )
+    return found
 
 
 class _Watch(Callback):

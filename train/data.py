@@ -16,9 +16,12 @@ def as_data(name: str, given: Any) -> Any:
         given: What NumPy makes an array of; the first axis is that of examples.
 
     Raises:
-        TrainingError: If it is empty, holds no numbers, or some that are not finite.
+        TrainingError: If it is no array, is empty, holds no numbers, or some that are not finite.
     """
-    array = np.asarray(given)
+    try:
+        array = np.asarray(given)
+    except ValueError as error:
+        raise TrainingError(f"{name} is no array: its rows differ in their lengths, or hold something else. {error}") from None
     if array.dtype.kind not in "fiub" or not array.ndim:
         raise TrainingError(
             f"{name} is an array of numbers whose first axis is that of the examples. Received: {array.dtype}{list(array.shape)}"

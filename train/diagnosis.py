@@ -1,6 +1,6 @@
 """Where numbers stop being finite: a training step is run once more, and followed back."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,14 +15,12 @@ class Diagnosis:
     Args:
         program: What ran.
         inputs: On which arrays, in the order of its inputs.
-        state: What its variables held before.
+        state: What it held before: variables, and where random numbers go on.
         step: The node that applies gradients.
         loss: The loss.
     """
 
-    def __init__(
-        self, program: Program, inputs: Sequence[Any], state: Iterable[tuple[Any, Any]], step: Node, loss: Value | None
-    ) -> None:
+    def __init__(self, program: Program, inputs: Sequence[Any], state: Mapping[Any, Any], step: Node, loss: Value | None) -> None:
         self._program = program
         self._inputs = inputs
         self._state = state
@@ -64,6 +62,7 @@ class Diagnosis:
 
         feeds = dict(zip(self._program.input_names, self._inputs, strict=True))
         now = dict(self._program.state)
+        self._program.state.clear()
         self._program.state.update(self._state)
         try:
             self._program(feeds, on_value=look)

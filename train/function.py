@@ -25,6 +25,9 @@ from ..kernels.program import Program
 from ..rewrite import Policy, RewriteReport, auto_mixed_precision
 from .diagnosis import Diagnosis
 
+#: Held where variables change, so that threads do not lose each other's changes: by runs that use any, and by traces, which make some.
+_changes = threading.RLock()
+
 
 class Specialization:
     """A function for one signature.
@@ -67,7 +70,7 @@ class Specialization:
         )
         self._variables = list(traced.variables.values())
         self._handles = [Handle(name) for name in traced.variables]
-        self._lock = threading.Lock()
+        self._lock = _changes if self._handles else threading.RLock()
 
     def _find_policy(self, policy: Policy | None, float_scopes: list[str]) -> Policy | None:
         """Return what to rewrite for: what the function says, else what the optimizers in it say, with the scopes kept in float32."""
@@ -125,9 +128,9 @@ class Specialization:
         with self._lock:
             for optimizer, _ in self._optimizers:
                 optimizer.before_run()
-            before = list(zip(self._handles, arrays_of(self._variables), strict=True))
             state = self.program.state
-            state.update(before)
+            state.update(zip(self._handles, arrays_of(self._variables), strict=True))
+            before = dict(state)
             outputs = self.program.run(inputs)
             # No feed is a part of what variables hold now: the executor lets them hold nothing that others hold.
             after = [state[handle] for handle in self._handles]
@@ -252,7 +255,10 @@ class Function:
             )
             raise TraceError(f"Argument {wrong[0]} is neither an array nor hashable. Received: {wrong[1]!r}") from None
         if found is None or not found.is_current:
-            found = self._cache[tuple(key)] = self._trace(bound)
+            with _changes:
+                found = self._cache.get(tuple(key))
+                if found is None or not found.is_current:
+                    found = self._cache[tuple(key)] = self._trace(bound)
         return found, arrays
 
     def _trace(self, bound: inspect.BoundArguments) -> Specialization:

@@ -1,6 +1,6 @@
 """Training steps as nodes: gradients of a loss, scaled, and the node that applies them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,34 +11,39 @@ from ..graph.tracing.array import SymbolicArray
 from ..graph.tracing.context import Trace, Watched, current, name_scope
 from ..graph.tracing.gradient import gradients
 from ..graph.tracing.operations import static_shape, symbolic, value_of
+from ..graph.tracing.structure import leaves
 from ..graph.tracing.variable import Variable
 from ..kernels.apply_gradients import apply_gradients_attributes
 from ..kernels.apply_step import Update
 from ..kernels.loss_scaling import ScaleRules
-from .optimizers import StepResult
+from .optimizers import StepResult, pairs_of
 
 if TYPE_CHECKING:
     from .state import ScaleVariables, StepVariables
 
 
 def compute_gradients(
-    owner: Any, loss: Any, variables: Iterable[Variable] | None, scale: Variable | None
+    owner: Any, loss: Any, variables: Any, scale: Variable | None
 ) -> list[tuple[SymbolicArray | None, Variable]]:
     """Differentiate a loss in the function that is being traced.
 
     Args:
         owner: The optimizer that asks.
         loss: A symbolic array of one number.
-        variables: With respect to what; all that the function has used so far, and whose elements are floats, when None.
+        variables: With respect to what: variables, in whatever containers; all trainable ones of floats that the function has used
+            so far when None.
         scale: What the loss is multiplied by first, if anything.
 
     Raises:
         TrainingError: If the loss is something else, or there are no variables.
     """
     trace = joined(owner)
-    if not isinstance(loss, SymbolicArray) or loss.dtype.kind != "f" or any(size != 1 for size in static_shape(loss)):
-        raise TrainingError(f"A loss is one symbolic number of floats; see numpy.mean and numpy.sum. Received: {loss!r}")
-    found = list((v for v in trace.variables if v.dtype.kind == "f") if variables is None else variables)
+    _check_loss(loss)
+    if variables is None:
+        variables = [variable for variable in trace.variables if variable.trainable and variable.dtype.kind == "f"]
+    elif isinstance(variables, Iterable) and not isinstance(variables, Mapping | Variable):
+        variables = list(variables)
+    found = [leaf for _, leaf in leaves(variables)]
     for variable in found:
         if not isinstance(variable, Variable):
             raise TrainingError(f"In a graph, variables are ampgraph.Variable objects. Received: {variable!r}")
@@ -46,6 +51,11 @@ def compute_gradients(
         raise TrainingError("The function has used no variable of floats yet that the loss could depend on.")
     seed = None if scale is None else [symbolic(scale.value, loss.dtype).reshape(static_shape(loss))]
     return list(zip(gradients([loss], found, seed), found, strict=True))
+
+
+def _check_loss(loss: Any) -> None:
+    if not isinstance(loss, SymbolicArray) or loss.dtype.kind != "f" or any(size != 1 for size in static_shape(loss)):
+        raise TrainingError(f"A loss is one symbolic number of floats; see numpy.mean and numpy.sum. Received: {loss!r}")
 
 
 def scale_loss(owner: Any, loss: Any, scale: Variable) -> Any:
@@ -64,6 +74,7 @@ def unscale(gradient: SymbolicArray, scale: Variable) -> Any:
 
 def add_step(
     owner: Any,
+    watcher: Any,
     update: Update,
     rules: ScaleRules | None,
     state: "StepVariables",
@@ -77,7 +88,8 @@ def add_step(
     """Add the node that applies gradients to the function that is being traced.
 
     Args:
-        owner: The optimizer: what looks at every run of the graph.
+        owner: The optimizer.
+        watcher: What looks at every run of the graph.
         update: How gradients change variables.
         rules: How the loss scale moves; None if it stays.
         state, scaling: What the step changes besides variables.
@@ -87,6 +99,9 @@ def add_step(
         accumulation_steps: From how many runs gradients are averaged to make one step.
     """
     trace = joined(owner)
+    if loss is not None:
+        loss = symbolic(loss)
+        _check_loss(loss)
     variables = [variable for _, variable in pairs]
     slots = [slot for variable in variables for slot in state.slots_of(variable.name, variable.shape, variable.dtype)]
     sums = [scaling.sum_of(v.name, v.shape, v.dtype) for v in variables] if accumulation_steps > 1 else []
@@ -103,7 +118,7 @@ def add_step(
         {f"T[{i}]": value.dtype for i, value in enumerate(values) if value.dtype is not None},
         domain="ampgraph",
     )
-    trace.watched.append(Watched(owner, node, None if loss is None else value_of(loss)))
+    trace.watched.append(Watched(watcher, node, None if loss is None else value_of(loss)))
     return StepResult(loss, *(SymbolicArray(value, trace) for value in node.outputs))
 
 
@@ -111,10 +126,10 @@ def check_pairs(grads_and_vars: Iterable[tuple[Any, Any]]) -> dict[str, tuple[An
     """Return pairs by the names of their variables, gradients as symbolic arrays or None.
 
     Raises:
-        TrainingError: If two variables have one name, or a gradient does not have its variable's shape.
+        TrainingError: If something is no such pair, two variables have one name, or a gradient does not have its variable's shape.
     """
     found: dict[str, tuple[Any, Variable]] = {}
-    for gradient, variable in grads_and_vars:
+    for gradient, variable in pairs_of(grads_and_vars):
         if not isinstance(variable, Variable) or variable.dtype not in (np.float32, np.float64):
             raise TrainingError(
                 f"In a graph, optimizers change ampgraph.Variable objects of float32 or float64. Received: {variable!r}"

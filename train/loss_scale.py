@@ -4,6 +4,8 @@ import dataclasses
 import math
 from typing import Any
 
+import numpy as np
+
 from ..graph.errors import TrainingError
 from ..kernels.loss_scaling import LARGEST_SCALE, ScaleRules, ScaleState, next_scale
 
@@ -43,7 +45,7 @@ class DynamicLossScale:
     It is a value: :meth:`update` returns the next one. A step that is not finite is dropped and lowers the scale to
     ``scale * backoff_factor``, but not below the floor. ``growth_interval`` finite steps in a row raise it to
     ``scale * growth_factor``, unless that lies above the ceiling. Powers of two as scale, factors and bounds keep it one,
-    so that scaling rounds nothing.
+    so that scaling rounds nothing. Scale and bounds are rounded to float32.
 
     Attributes:
         scale: Multiplier of the loss.
@@ -91,6 +93,8 @@ class DynamicLossScale:
             count = getattr(self, field)
             if type(count) is not int or count < least:
                 raise TrainingError(f"{name} needs an integer {field} of at least {least}. Received: {count!r}")
+        for field in ("scale", "floor", "ceiling"):
+            object.__setattr__(self, field, float(np.float32(getattr(self, field))))
 
     @property
     def rules(self) -> ScaleRules:

@@ -4,7 +4,7 @@ import dataclasses
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,8 @@ from ..graph.tracing.context import active
 from ..graph.tracing.variable import array_of, set_array
 from ..rewrite import Policy
 from .loss_scale import DynamicLossScale, FixedLossScale, LossScale, find_loss_scale
-from .optimizers import GradsAndVars, Optimizer, StepResult, Variable, named, with_gradients
-from .state import ScaleVariables
+from .optimizers import GradsAndVars, Optimizer, StepResult, Variable, named, numbers_of, with_gradients
+from .state import ScaleVariables, check_state, not_all_named, saved_number
 
 if TYPE_CHECKING:
     from .diagnosis import Diagnosis
@@ -120,8 +120,9 @@ class LossScaleOptimizer:
             from .graph_step import scale_loss
 
             return scale_loss(self, loss, self._state.scale)
-        wide = np.asarray(loss)
-        wide = wide.astype(wide.dtype if wide.dtype == np.float64 and isinstance(loss, np.ndarray | np.generic) else np.float32)
+        wide = _wide("A loss", loss)
+        if not isinstance(loss, np.ndarray | np.generic):
+            wide = wide.astype(np.float32)
         with np.errstate(over="ignore"):
             return wide * wide.dtype.type(self.loss_scale.scale)
 
@@ -135,18 +136,18 @@ class LossScaleOptimizer:
         with np.errstate(over="ignore"):
             for gradient in gradients:
                 if gradient is not None:
-                    gradient = _wide(gradient)
+                    gradient = _wide("A gradient", gradient)
                     gradient = gradient / gradient.dtype.type(self.loss_scale.scale)
                 found.append(gradient)
         return found
 
-    def minimize(self, loss: Any, variables: Iterable[Any] | None = None) -> StepResult:
+    def minimize(self, loss: Any, variables: Any = None) -> StepResult:
         """Differentiate a loss, scaled, and apply the gradients, in a function that is traced.
 
         Args:
             loss: A symbolic array of one number.
-            variables: What to change: :class:`~ampgraph.Variable` objects. All of floats that the function has used so far when
-                None; those that the loss does not depend on stay as they are.
+            variables: What to change: :class:`~ampgraph.Variable` objects, in whatever containers. All trainable ones of floats that
+                the function has used so far when None; those that the loss does not depend on stay as they are.
 
         Raises:
             TraceError: If no function is being traced.
@@ -156,7 +157,7 @@ class LossScaleOptimizer:
 
         return self._add_step(compute_gradients(self, loss, variables, self._state.scale), loss, scaled=True)
 
-    def compute_gradients(self, loss: Any, variables: Iterable[Any] | None = None) -> list[tuple[Any, Any]]:
+    def compute_gradients(self, loss: Any, variables: Any = None) -> list[tuple[Any, Any]]:
         """Return the gradients of a loss and the variables, as pairs: see :meth:`minimize`. None where it does not depend on one.
 
         They are those of the scaled loss, divided by the loss scale in float32.
@@ -204,13 +205,15 @@ class LossScaleOptimizer:
         from .graph_step import add_step, check_pairs
 
         scale = self.loss_scale
+        pairs = with_gradients(check_pairs(grads_and_vars))
         return add_step(
             self,
+            _Step(self, frozenset(variable.name for _, variable in pairs)),
             self.inner.update._replace(skip_nonfinite=not scale.update(False)[1]),
             scale.rules if isinstance(scale, DynamicLossScale) else None,
             self.inner.state,
             self._state,
-            with_gradients(check_pairs(grads_and_vars)),
+            pairs,
             loss,
             scaled=scaled,
             accumulation_steps=self.accumulation_steps,
@@ -221,15 +224,22 @@ class LossScaleOptimizer:
         self.inner.before_run()
         self._scale_before = float(array_of(self._state.scale))
 
-    def after_run(self, applied: bool, loss: Any, diagnosis: "Diagnosis") -> None:
+    def after_run(self, names: frozenset[str], applied: bool, loss: Any, diagnosis: "Diagnosis") -> None:
         """Look at a run of a graph: warn of a loss that is not finite, and of training that does not get on.
 
+        Args:
+            names: The variables of the step that ran.
+            applied: Whether they changed.
+            loss: The loss.
+            diagnosis: Of the run.
+
         Raises:
-            TrainingError: If it does not, and ``on_stall`` is ``"raise"``.
+            TrainingError: If it does not get on, and ``on_stall`` is ``"raise"``; or if gradients of other variables, which were
+                accumulated before, had no part in the step.
         """
+        only_adds = self.accumulation_steps > 1 and self._state.ran(names)
         self._look_at(loss, diagnosis)
-        if self.accumulation_steps > 1 and int(array_of(self._state.calls)):
-            self._state.summed = set(self._state.sums)
+        if only_adds:
             return
         self._count_stall(applied, self._scale_before, loss, diagnosis.bad_gradients)
 
@@ -250,11 +260,10 @@ class LossScaleOptimizer:
         """Add gradients to what was accumulated; return how many calls that were."""
         state = self._state
         with np.errstate(all="ignore"):
-            for name, (gradient, _) in pairs.items():
+            for name, (gradient, variable) in pairs.items():
                 if gradient is not None:
-                    gradient = _wide(gradient)
-                    total = state.sum_of(name, gradient.shape, gradient.dtype)
-                    set_array(total, array_of(total) + gradient)
+                    total = state.sum_of(name, gradient.shape, variable.value.dtype)
+                    set_array(total, np.asarray(array_of(total) + gradient.astype(total.dtype)))
                     state.summed.add(name)
         calls = int(array_of(state.calls)) + 1
         set_array(state.calls, np.array(calls))
@@ -263,9 +272,7 @@ class LossScaleOptimizer:
     def _take_accumulated(self, pairs: Mapping[str, tuple[Any, Variable]]) -> dict[str, tuple[Any, Variable]]:
         """Return the means of the gradients that were accumulated, and begin anew."""
         if missing := self._state.summed - pairs.keys():
-            raise TrainingError(
-                f"Every call that makes a step names all variables with gradients. Received: none for {sorted(missing)}"
-            )
+            raise not_all_named(missing)
         totals = self._state.take()
         return {
             name: (totals[name] / self.accumulation_steps if name in totals else None, variable)
@@ -273,7 +280,7 @@ class LossScaleOptimizer:
         }
 
     def _look_at(self, loss: Any, diagnosis: "Diagnosis | None" = None) -> None:
-        number = 0.0 if loss is None else float(loss)
+        number = _number_of(loss)
         finite = math.isfinite(number)
         if self._loss_was_finite and not finite:
             origin = "" if diagnosis is None else diagnosis.origin()
@@ -290,7 +297,7 @@ class LossScaleOptimizer:
         text = (
             f"{self._stalled} steps in a row were dropped at the loss scale {self.loss_scale.scale:g}, which cannot go lower: the "
             f"gradient of {names[0]!r}{others} is not finite"
-            + (f", and the loss itself is {float(loss)}." if loss is not None and not math.isfinite(float(loss)) else ".")
+            + ("." if math.isfinite(_number_of(loss)) else f", and the loss itself is {_number_of(loss)}.")
         )
         if self._on_stall == "raise":
             raise TrainingError(text)
@@ -307,9 +314,10 @@ class LossScaleOptimizer:
         """Go on from what :meth:`state_dict` returned.
 
         Raises:
-            TrainingError: If it is the state of another optimizer or another kind of loss scale, or its scale lies outside of the
-                bounds here; nothing has changed then.
+            TrainingError: If it is the state of another optimizer or another kind of loss scale, its scale lies outside of the
+                bounds here, or it holds more accumulated calls than make a step here; nothing has changed then.
         """
+        check_state(self, state)
         groups: dict[str, dict[str, Any]] = {"inner": {}, "loss_scale": {}, "accumulated": {}}
         rest: dict[str, Any] = {}
         for key, array in state.items():
@@ -321,12 +329,41 @@ class LossScaleOptimizer:
                 f"{self!r} goes on from the state of one with such a loss scale: {sorted(fields)}, calls and stalled. "
                 f"Received: {sorted(groups['loss_scale'])} and {sorted(rest)}"
             )
-        moving: dict[str, Any] = {field: kind(groups["loss_scale"][field]) for field, kind in fields.items()}
+        moving: dict[str, Any] = {field: saved_number(field, groups["loss_scale"][field], kind) for field, kind in fields.items()}
         scale = dataclasses.replace(self.loss_scale, **moving)
+        calls, stalled = (saved_number(name, rest[name], int) for name in ("calls", "stalled"))
+        if calls >= self.accumulation_steps:
+            raise TrainingError(
+                f"{self!r} makes a step of every {self.accumulation_steps} calls. Received: a state after {calls}"
+            )
+        self._state.check_sums(groups["accumulated"])
         self.inner.load_state_dict(groups["inner"])
         self._take_over(scale)
-        self._stalled = int(rest["stalled"])
-        self._state.load_sums(int(rest["calls"]), groups["accumulated"])
+        self._stalled = stalled
+        self._state.load_sums(calls, groups["accumulated"])
+
+
+class _Step(NamedTuple):
+    """A step in a graph, and the names of its variables."""
+
+    optimizer: LossScaleOptimizer
+    names: frozenset[str]
+
+    def after_run(self, applied: bool, loss: Any, diagnosis: "Diagnosis") -> None:
+        """Let the optimizer look at a run."""
+        self.optimizer.after_run(self.names, applied, loss, diagnosis)
+
+
+def _number_of(loss: Any) -> float:
+    """Return a loss as a number, 0 where there is none.
+
+    Raises:
+        TrainingError: If it is not one.
+    """
+    try:
+        return 0.0 if loss is None else float(np.asarray(loss).item())
+    except (TypeError, ValueError):
+        raise TrainingError(f"A loss is one number. Received: {loss!r:.200}") from None
 
 
 def _moving(scale: LossScale) -> dict[str, type[float] | type[int]]:
@@ -334,7 +371,7 @@ def _moving(scale: LossScale) -> dict[str, type[float] | type[int]]:
     return {"scale": float} | ({"good_steps": int, "bad_steps": int} if isinstance(scale, DynamicLossScale) else {})
 
 
-def _wide(gradient: Any) -> Any:
-    """Return a gradient as an array of float32, or of float64 where it is."""
-    array = np.asarray(gradient)
+def _wide(what: str, given: Any) -> Any:
+    """Return numbers as an array of float32, or of float64 where they are."""
+    array = numbers_of(what, given)
     return array if array.dtype == np.float64 else array.astype(np.float32, copy=False)

@@ -9,7 +9,7 @@ import numpy as np
 from ..graph.errors import TrainingError, did_you_mean
 from ..graph.trace import TensorSpec, trace
 from ..rewrite import Policy
-from .callbacks import Callback
+from .callbacks import Callback, check_callbacks
 from .data import as_data, as_pair, batches, check_count
 from .fitting import Plan, run_epochs, split_validation
 from .function import Function
@@ -42,7 +42,6 @@ class Model(Layer):
 
     Attributes:
         optimizer, loss, metrics, policy: What :meth:`compile` was given.
-        train_step: The training step, an :class:`~.function.Function`, once it is compiled: what was decided about its graph.
         history: What happened in the last training.
         stop_training: Callbacks end the training by setting it.
 
@@ -69,9 +68,20 @@ class Model(Layer):
         self.history: History | None = None
         self.stop_training = False
         self.policy: Policy | None = None
-        self.train_step: Function | None = None
+        self._step: Function | None = None
         self._functions: dict[Any, Function] = {}
         self._state: dict[str, Any] = {}
+
+    @property
+    def train_step(self) -> Function:
+        """The training step: what was decided about its graph, for each kind of batch.
+
+        Raises:
+            TrainingError: If nobody said yet how it is trained.
+        """
+        self._check_compiled("train_step")
+        assert self._step is not None
+        return self._step
 
     @property
     def layers(self) -> list[Layer]:
@@ -107,13 +117,14 @@ class Model(Layer):
                 them float32. (In TensorFlow the optimizer's rewrite is turned on for all graphs of the process, these too.)
 
         Raises:
-            TrainingError: If a name is unknown, or the optimizer is none.
+            TrainingError: If a name is unknown, or the optimizer or the policy is none.
         """
-        self.optimizer = find_optimizer(optimizer)
-        self.loss = find_loss(loss)
-        self.metrics = find_metrics(metrics, self.loss)
-        self.policy = policy
-        self.train_step = Function(self._traced_step, None, None)
+        if policy is not None and not isinstance(policy, Policy):
+            raise TrainingError(f"A policy is an ampgraph.Policy, or None. Received: {policy!r}")
+        found, wanted = find_optimizer(optimizer), find_loss(loss)
+        self.metrics = find_metrics(metrics, wanted)
+        self.optimizer, self.loss, self.policy = found, wanted, policy
+        self._step = Function(self._traced_step, None, None)
         self._functions = {}
         if self._state:
             self.take_state(self._state)
@@ -160,12 +171,15 @@ class Model(Layer):
             check_count(name, number, least)
         if verbose not in (0, 1, 2):
             raise TrainingError(f"verbose is 0, 1 or 2. Received: {verbose!r}")
+        if seed is not None:
+            check_count("seed", seed, 0)
+        watching = check_callbacks(callbacks)
         x, y, validation = split_validation(*as_pair(x, y), validation_data, validation_split)
         for pair in [(x, y), *([] if validation is None else [validation])]:
             self._check_data(*pair)
         seed = seed if seed is not None else self.seed if self.seed is not None else int(np.random.default_rng().integers(2**32))
         plan = Plan(x, y, validation, batch_size, range(initial_epoch, epochs), seed if shuffle else None)
-        return run_epochs(self, plan, list(callbacks), verbose)
+        return run_epochs(self, plan, watching, verbose)
 
     def evaluate(self, x: Any, y: Any, batch_size: int = 32, verbose: int = 0) -> dict[str, float]:
         """Return the loss and the metrics, means over examples, by name; print them unless ``verbose`` is 0.
@@ -247,8 +261,8 @@ class Model(Layer):
     def run_step(self, x: Any, y: Any) -> "tuple[StepResult, dict[str, Any]]":
         """Make one training step with a batch; return how it went, and the metrics before it."""
         self._check_compiled("run_step")
-        assert self.train_step is not None
-        return self.train_step(x, y)  # type: ignore[no-any-return]
+        assert self._step is not None
+        return self._step(x, y)  # type: ignore[no-any-return]
 
     def run_evaluation(self, x: Any, y: Any, batch_size: int, after_batch: Callable[[], None] = lambda: None) -> dict[str, float]:
         """Return loss and metrics for arrays that were checked: see :meth:`evaluate`."""
@@ -282,7 +296,7 @@ class Model(Layer):
         return self._functions.setdefault((name, str(specs)), Function(traced, self.policy, specs))
 
     def _check_compiled(self, what: str) -> None:
-        if self.train_step is None:
+        if self._step is None:
             raise TrainingError(f"compile(optimizer=…, loss=…) says how {self!r} is trained. Received: {what} before it")
 
     def _check_data(self, x: Any, y: Any) -> None:

@@ -14,7 +14,7 @@ from ..graph.tracing.context import active
 from ..graph.tracing.variable import array_of, set_array
 from ..kernels.apply_step import Applied, Update, apply_step
 from ..kernels.update_rules import UPDATE_RULES, UpdateRule
-from .state import ScaleVariables, StepVariables
+from .state import ScaleVariables, StepVariables, check_state, saved_number
 
 if TYPE_CHECKING:
     from ..rewrite import Policy
@@ -129,7 +129,13 @@ class Optimizer:
     def learning_rate(self) -> float:
         """The learning rate of the next step; it can be set to a number or a schedule."""
         rate = self._rate
-        return rate(self.global_step) if callable(rate) else rate
+        if not callable(rate):
+            return rate
+        number = rate(self.global_step)
+        if isinstance(number, np.generic):
+            number = number.item()
+        _check_number("learning rate that the schedule returns", number)
+        return number
 
     @learning_rate.setter
     def learning_rate(self, rate: "float | Schedule") -> None:
@@ -137,13 +143,13 @@ class Optimizer:
             _check_number("learning rate", rate)
         self._rate: float | Callable[[int], float] = rate
 
-    def minimize(self, loss: Any, variables: "Iterable[Any] | None" = None) -> StepResult:
+    def minimize(self, loss: Any, variables: Any = None) -> StepResult:
         """Differentiate a loss and apply the gradients, in a function that is traced.
 
         Args:
             loss: A symbolic array of one number.
-            variables: What to change: :class:`~ampgraph.Variable` objects. All of floats that the function has used so far when
-                None; those that the loss does not depend on stay as they are.
+            variables: What to change: :class:`~ampgraph.Variable` objects, in whatever containers. All trainable ones of floats that
+                the function has used so far when None; those that the loss does not depend on stay as they are.
 
         Raises:
             TraceError: If no function is being traced.
@@ -151,7 +157,7 @@ class Optimizer:
         """
         return self.apply_gradients(self.compute_gradients(loss, variables), loss)
 
-    def compute_gradients(self, loss: Any, variables: "Iterable[Any] | None" = None) -> list[tuple[Any, Any]]:
+    def compute_gradients(self, loss: Any, variables: Any = None) -> list[tuple[Any, Any]]:
         """Return the gradients of a loss and the variables, as pairs: see :meth:`minimize`. None where it depends on one not."""
         from .graph_step import compute_gradients
 
@@ -171,7 +177,7 @@ class Optimizer:
             from .graph_step import add_step, check_pairs
 
             pairs = with_gradients(check_pairs(grads_and_vars))
-            return add_step(self, self.update, None, self.state, self._unscaled, pairs, loss, scaled=False)
+            return add_step(self, self, self.update, None, self.state, self._unscaled, pairs, loss, scaled=False)
         done = self.apply(with_gradients(named(grads_and_vars)), skip_nonfinite=False)
         return StepResult(loss, True, 1.0, self.global_step, done.grad_norm)
 
@@ -223,6 +229,7 @@ class Optimizer:
         Raises:
             TrainingError: If it is the state of another optimizer; nothing has changed then.
         """
+        check_state(self, state)
         rule = self.update.rule
         saved = str(state.get("rule", "of no name"))
         if saved != rule.name or "global_step" not in state:
@@ -234,14 +241,11 @@ class Optimizer:
                 slots.setdefault(name, {})[slot] = np.array(array)
             elif key not in ("rule", "global_step", "learning_rate"):
                 raise TrainingError(f"{self!r} has no state of this name. Received: {key!r}")
-        for name, found in slots.items():
-            if found.keys() != rule.slots.keys():
-                raise TrainingError(
-                    f"A variable has the slots {list(rule.slots)} under rule {rule.name!r}. Received: {sorted(found)} for {name!r}"
-                )
-        set_array(self.state.global_step, np.array(int(state["global_step"])))
+        self.state.check_slots(slots)
+        step = saved_number("global step", state["global_step"], int)
         if not callable(self._rate) and "learning_rate" in state:
-            self.learning_rate = float(state["learning_rate"])
+            self.learning_rate = saved_number("learning rate", state["learning_rate"], float)
+        set_array(self.state.global_step, np.array(step))
         self.state.load_slots(slots)
 
 
@@ -249,22 +253,50 @@ def named(grads_and_vars: GradsAndVars) -> dict[str, tuple[Any, Variable]]:
     """Return pairs by the names of their variables, gradients as arrays or None.
 
     Raises:
-        TrainingError: If two variables have one name, or a gradient does not have its variable's shape.
+        TrainingError: If something is no such pair, two variables have one name, or a gradient does not have its variable's shape.
     """
     found: dict[str, tuple[Any, Variable]] = {}
-    for gradient, variable in grads_and_vars:
+    for gradient, variable in pairs_of(grads_and_vars):
+        if not all(hasattr(variable, attribute) for attribute in ("name", "value", "assign")):
+            raise TrainingError(f"A variable has a name, a value and a method assign. Received: {variable!r:.200}")
         name, value = variable.name, variable.value
         if name in found:
             raise TrainingError(f"Variables are told apart by their names, and each has one gradient. Received: {name!r} twice")
         if getattr(value, "dtype", None) not in (np.float32, np.float64):
             raise TrainingError(f"Variable {name!r} must hold a float32 or float64 array. Received: {value!r}")
-        array = None if gradient is None else np.asarray(gradient)
+        array = None if gradient is None else numbers_of(f"The gradient of {name!r}", gradient)
         if array is not None and array.shape != value.shape:
             raise TrainingError(
                 f"The gradient of {name!r} must have its shape, {list(value.shape)}. Received: a gradient of shape {list(array.shape)}"
             )
         found[name] = (array, variable)
     return found
+
+
+def pairs_of(grads_and_vars: Any) -> list[tuple[Any, Any]]:
+    """Return pairs as a list.
+
+    Raises:
+        TrainingError: If they are none.
+    """
+    try:
+        return [(gradient, variable) for gradient, variable in grads_and_vars]
+    except (TypeError, ValueError) as error:
+        raise TrainingError(
+            f"Gradients come in pairs with their variables: [(gradient, variable), …]. Received: {grads_and_vars!r:.200}"
+        ) from error
+
+
+def numbers_of(what: str, given: Any) -> Any:
+    """Return an array of real numbers, of whatever dtype.
+
+    Raises:
+        TrainingError: If it is none.
+    """
+    array = np.asarray(given)
+    if array.dtype.kind not in "fiubV":
+        raise TrainingError(f"{what} is of numbers. Received: {given!r:.200}")
+    return array
 
 
 def with_gradients(pairs: Mapping[str, tuple[Any, Variable]]) -> list[tuple[Any, Variable]]:

@@ -22,8 +22,8 @@ def planned_peak(program: Program) -> int:
             owner = owners.get(value) if value is not None else None
             if owner is not None:
                 last[owner] = i
-        shares = node.op_type in ("Identity", "Reshape", "Squeeze", "ExpandDims") and node.inputs[0] is not None
-        owners.update({value: owners.get(node.inputs[0]) if shares else value for value in node.outputs})
+        source = node.inputs[0] if node.op_type in ("Identity", "Reshape", "Squeeze", "ExpandDims") else None
+        owners.update({value: value if source is None else owners.get(source) for value in node.outputs})
     last |= {owner: len(order) for value in program.graph.outputs if (owner := owners[value]) is not None}
     ends: dict[int, list[Value]] = {}
     for owner, i in last.items():

@@ -111,11 +111,6 @@ def hand_on(b: Builder, node: Node, dy: Value) -> Sequence[Value | None]:
     return [dy]
 
 
-def _identity_n(b: Builder, node: Node, *dys: Value | None) -> Sequence[Value | None]:
-    """Operand k is result k."""
-    return dys
-
-
 def _cast(b: Builder, node: Node, dy: Value) -> Sequence[Value | None]:
     """The gradient in the dtype that the operand had."""
     return [b.cast(dy, node.types["SrcT"])]
@@ -143,7 +138,6 @@ RULES: dict[str, "Rule"] = {
     **dict.fromkeys(["EnsureShape", "Identity", "PlaceholderWithDefault", "Print", "RefIdentity", "Snapshot"], hand_on),
     "Cast": _cast,
     "CheckNumerics": _check_numerics,
-    "IdentityN": _identity_n,
     "Polygamma": _polygamma,
     "PreventGradient": _prevent,
 }

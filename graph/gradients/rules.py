@@ -45,6 +45,7 @@ def rules() -> Mapping[str, Rule]:
         losses,
         matmul,
         norm,
+        own,
         pool,
         reduce,
         rnn,
@@ -58,8 +59,8 @@ def rules() -> Mapping[str, Rule]:
 
     found: dict[str, Rule] = {}
     for family in (
-        *(activations, binary, conv, elementwise, functions, image, index, join, lists, loops, losses, matmul, norm, pool),
-        *(reduce, rnn, scan, segment, shape_ops, slices, switch, variables),
+        *(activations, binary, conv, elementwise, functions, image, index, join, lists, loops, losses, matmul, norm, own),
+        *(pool, reduce, rnn, scan, segment, shape_ops, slices, switch, variables),
     ):
         found.update(family.RULES)
     return found

@@ -41,6 +41,7 @@ class Trace:
         float_scopes: Name scopes whose nodes stay float32; only of the outermost trace.
         optimizers: Those that take part in the function; only of the outermost trace.
         watched: The training steps among its nodes; only of the outermost trace.
+        reads: Variables that were read, those of bodies too; only of the outermost trace.
         sizes: The shapes of values, where they were asked for because a size is not known.
     """
 
@@ -51,6 +52,7 @@ class Trace:
         self.variables: dict[Variable, Value] = {}
         self.prefix: str = "" if parent is None else parent.prefix
         self.float_scopes: list[str] = [] if parent is None else parent.float_scopes
+        self.reads: set[Variable] = set() if parent is None else parent.reads
         self.optimizers: dict[Any, None] = {}
         self.watched: list[Watched] = []
         self._library: Library = Library(graph.functions) if parent is None else parent._library
@@ -196,6 +198,18 @@ class Trace:
             order.now = node.outputs[0]
         return order.now
 
+    @contextlib.contextmanager
+    def fresh_reads(self) -> "Iterator[set[Variable]]":
+        """Give the set of the variables that are read meanwhile."""
+        before = set(self.reads)
+        self.reads.clear()
+        found: set[Variable] = set()
+        try:
+            yield found
+        finally:
+            found |= self.reads
+            self.reads |= before
+
     def assign(self, handle: Value, value: Value) -> None:
         """Let a variable hold a value from now on."""
         self.effect("AssignVariableOp", [handle, value])
@@ -230,7 +244,7 @@ class Watched(NamedTuple):
     """A training step in a graph, and who looks at it.
 
     Attributes:
-        owner: The optimizer.
+        owner: What looks at every run: its method ``after_run``.
         step: The node that applies gradients.
         loss: The loss, not scaled.
     """

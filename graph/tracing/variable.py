@@ -21,6 +21,7 @@ class Variable(ArrayLike):
         value: What it holds at first; its shape and dtype stay.
         name: Its name in graphs; need not be unique.
         dtype: The dtype, if it is not that of ``value``. A Python float makes float32.
+        trainable: Whether optimizers that are not told which variables to change may change it.
 
     Example:
         >>> steps = Variable(0, name="steps")
@@ -29,9 +30,9 @@ class Variable(ArrayLike):
         array(2)
     """
 
-    __slots__ = ("_array", "name")
+    __slots__ = ("_array", "name", "trainable")
 
-    def __init__(self, value: Any, name: str = "Variable", dtype: Any = None) -> None:
+    def __init__(self, value: Any, name: str = "Variable", dtype: Any = None, trainable: bool = True) -> None:
         from .structure import is_name
 
         if isinstance(value, SymbolicArray):
@@ -44,6 +45,7 @@ class Variable(ArrayLike):
         dtype_of_array(array.dtype)
         self._array = array
         self.name = name
+        self.trainable = trainable
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
@@ -65,6 +67,7 @@ class Variable(ArrayLike):
             view = self._array.view()
             view.flags.writeable = False
             return view
+        trace.reads.add(self)
         return SymbolicArray(trace.read(trace.handle(self), dtype_of_array(self.dtype)), trace)
 
     def assign(self, value: Any) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ampgraph import train as train
     from ampgraph.calibration.loop import CalibrationResult as CalibrationResult
     from ampgraph.calibration.loop import calibrate as calibrate
+    from ampgraph.explaining import explain as explain
     from ampgraph.graph import nn as nn
     from ampgraph.graph import random as random
     from ampgraph.graph.diff import diff as diff
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from ampgraph.graph.tracing.control import while_loop as while_loop
     from ampgraph.graph.tracing.gradient import gradients as gradients
     from ampgraph.graph.tracing.gradient import stop_gradient as stop_gradient
+    from ampgraph.graph.tracing.own_gradient import custom_gradient as custom_gradient
     from ampgraph.graph.tracing.variable import Variable as Variable
     from ampgraph.graph.types import Shape as Shape
     from ampgraph.graph.types import Tensor as Tensor
@@ -122,9 +124,11 @@ _NAMES = {
     "compare": "ampgraph.kernels.compare",
     "compile": "ampgraph.kernels.program",
     "cond": "ampgraph.graph.tracing.control",
+    "custom_gradient": "ampgraph.graph.tracing.own_gradient",
     "diff": "ampgraph.graph.diff",
     "disable_mixed_precision_graph_rewrite": "ampgraph.train",
     "enable_mixed_precision_graph_rewrite": "ampgraph.train",
+    "explain": "ampgraph.explaining",
     "find_dtype": "ampgraph.graph.dtypes",
     "function": "ampgraph.train.function",
     "gradients": "ampgraph.graph.tracing.gradient",

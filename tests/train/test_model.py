@@ -65,8 +65,8 @@ def test_trains_in_mixed_precision() -> None:
     assert opt.global_step + history.history["skipped"][0] == 32
     assert history.history["loss_scale"] == [opt.loss_scale.scale]
     assert 0.25 < history.history["loss"][0] < 0.4
-    assert model._step is not None
-    (found,) = model._step.cache.values()
+    assert model.train_step is not None
+    (found,) = model.train_step.cache.values()
     assert found.dtype("dense/MatMul") is ag.find_dtype("float16")
     assert found.dtype("dense_1/MatMul") is ag.find_dtype("float16")
     assert found.dtype("Mean_1") is ag.find_dtype("float32")
@@ -77,8 +77,8 @@ def test_a_layer_may_stay_float32() -> None:
     model = ag.Sequential([layers.Dense(8, activation="relu"), layers.Dense(3, dtype="float32")], seed=0)
     model.compile(ag.enable_mixed_precision_graph_rewrite(ag.train.SGD(), target="cpu"), "mse")
     model.fit(X, Y, verbose=0)
-    assert model._step is not None
-    (found,) = model._step.cache.values()
+    assert model.train_step is not None
+    (found,) = model.train_step.cache.values()
     assert found.dtype("dense/MatMul") is ag.find_dtype("float16")
     assert found.dtype("dense_1/MatMul") is ag.find_dtype("float32")
 
@@ -89,8 +89,8 @@ def test_an_epoch_is_traced_for_two_sizes_and_everything_else_once() -> None:
     for x in (X, X[:7], X[:1]):
         assert model.predict(x, batch_size=6).shape == (len(x), 3)
     model.evaluate(X, Y, batch_size=7)
-    assert model._step is not None
-    assert list(model._step.cache) == ["x: f32[8,4], y: f32[8,3]", "x: f32[4,4], y: f32[4,3]"]
+    assert model.train_step is not None
+    assert list(model.train_step.cache) == ["x: f32[8,4], y: f32[8,3]", "x: f32[4,4], y: f32[4,3]"]
     assert [list(function.cache) for function in model._functions.values()] == [["x: f32[?,4], y: f32[?,3]"], ["x: f32[?,4]"]]
 
 
@@ -203,16 +203,23 @@ def test_prints_its_layers(capsys: pytest.CaptureFixture[str]) -> None:
         (X.astype(str), Y, r"x is an array of numbers .* Received: <U"),
         (X.astype(object), Y, "x is an array of numbers .* Received: object"),
         (X, Y[:, :2], r"compares arrays of one shape. Received: targets \[20,2\] for predictions \[20,3\]"),
-        (X[:, 0], Y, r"Layer 'dense' takes inputs of at least 2 dimensions, .* Received: shape \[\?\]"),
+        (
+            [[1.0, 2.0], [3.0]],
+            Y[:2],
+            r"x is no array: its rows differ in their lengths, or hold something else\. setting an array",
+        ),
+        (X[:, 0], Y, r"Layer 'dense' takes inputs of at least 2 dimensions, .* Received: shape \[(\?|\d+)\]"),
     ],
 )
 def test_data_that_make_no_sense_are_refused(x: Any, y: Any, message: str) -> None:
     model = compiled()
+    model.build((None, 4))
+    before = [variable.value.copy() for variable in model.variables]
     with pytest.raises(ag.TrainingError, match=message):
         model.fit(x, y, verbose=0)
-    if model.variables:
-        before = [variable.value.copy() for variable in model.variables]
-        assert all((variable.value == value).all() for variable, value in zip(model.variables, before, strict=True))
+    assert all((variable.value == value).all() for variable, value in zip(model.variables, before, strict=True))
+    with pytest.raises(ag.TrainingError, match=message):
+        compiled().fit(x, y, verbose=0)
 
 
 def test_inputs_of_another_shape_are_refused() -> None:
@@ -249,6 +256,14 @@ def test_a_model_must_be_compiled() -> None:
         mlp().compile(ag.train.SGD, "mse")  # type: ignore[arg-type]
     with pytest.raises(ag.TrainingError, match="Did you mean 'mae'"):
         mlp().compile("sgd", "maes")
+    model = compiled()
+    before = model.optimizer
+    for wrong in ({"policy": "float16"}, {"metrics": ["maes"]}, {"loss": "maes"}):
+        with pytest.raises(
+            ag.TrainingError, match=r"A policy is an ampgraph\.Policy, or None\. Received: 'float16'|Did you mean 'mae'"
+        ):
+            model.compile(**{"optimizer": "sgd", "loss": "mse", **wrong})  # type: ignore[arg-type]
+        assert model.optimizer is before
 
 
 @pytest.mark.parametrize(
@@ -261,6 +276,12 @@ def test_a_model_must_be_compiled() -> None:
         ({"validation_split": 0.99}, "leaves nothing on one side. Received: 20 examples"),
         ({"validation_split": 0.5, "validation_data": (X, Y)}, "not from both"),
         ({"validation_data": X}, "a pair of inputs and targets. Received: ndarray"),
+        ({"seed": -1}, r"seed is an integer of at least 0\. Received: -1"),
+        ({"seed": "a"}, r"seed is an integer of at least 0\. Received: 'a'"),
+        ({"callbacks": 5}, r"callbacks is a list of objects with the methods of ampgraph\.train\.Callback\. Received: 5"),
+        ({"callbacks": [5]}, r"callbacks is a list of objects .* Received: 5"),
+        ({"callbacks": ag.train.Callback()}, r"callbacks is a list of objects .* Received: <.*Callback object"),
+        ({"callbacks": [ag.train.Callback]}, r"callbacks is a list of objects .* Received: <class "),
         ({"validation_data": (X, Y[:3])}, r"in validation_data\[0\] has its target in validation_data\[1\]"),
     ],
 )

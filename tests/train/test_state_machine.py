@@ -1,10 +1,12 @@
 """Whatever gradients come, and wherever a run is saved and gone on from, the loss-scale optimizer keeps its promises.
 
-A second optimizer, which is never saved, makes the same steps: after every one both hold the same bits.
+Its steps are made on the host or by a graph, at random. A second optimizer, which is never saved, makes all of them on the host:
+after every step both hold the same bits.
 """
 
 import math
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+import ampgraph as ag
 from ampgraph import DynamicLossScale, FixedLossScale, LossScaleOptimizer, train
-
-from .variables import Box
 
 MAKERS = [
     lambda: train.SGD(0.1),
@@ -29,10 +30,35 @@ SHAPES = {"layer/w": (2, 3), "layer/b": (3,)}
 GRADIENTS = st.sampled_from(["fine", "fine", "fine", "fine", "none", "inf", "-inf", "nan"])
 
 
-def bits(boxes: list[Box], optimizer: LossScaleOptimizer) -> dict[str, bytes]:
-    """Return all that a run holds."""
-    state = optimizer.state_dict()
-    return {box.name: box.value.tobytes() for box in boxes} | {name: np.asarray(array).tobytes() for name, array in state.items()}
+class Run:
+    """An optimizer, its variables, and a function that makes a step with the gradients that are given."""
+
+    def __init__(self, optimizer: LossScaleOptimizer, start: list[Any]) -> None:
+        self.optimizer = optimizer
+        self.variables = [ag.Variable(value, name, np.float32) for name, value in zip(SHAPES, start, strict=True)]
+        self.function = ag.function(self.traced)
+
+    def traced(self, gradients: list[Any]) -> Any:
+        pairs = [pair for pair in zip(self.variables, gradients, strict=True) if pair[1] is not None]
+        return self.optimizer.minimize(sum(np.sum(variable * gradient) for variable, gradient in pairs))
+
+    def step(self, gradients: list[Any], in_graph: bool) -> tuple[bool, float, int, bytes]:
+        if not in_graph:
+            result = self.optimizer.apply_gradients(zip(gradients, self.variables, strict=True))
+        else:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "The loss itself", RuntimeWarning)
+                result = self.function(gradients)
+        applied, scale, step, norm = result[1:]
+        return bool(applied), float(scale), int(step), np.float32(norm).tobytes()
+
+    @property
+    def bits(self) -> dict[str, bytes]:
+        """All that it holds."""
+        state = self.optimizer.state_dict()
+        return {v.name: v.value.tobytes() for v in self.variables} | {
+            name: np.asarray(array).tobytes() for name, array in state.items()
+        }
 
 
 class Training(RuleBasedStateMachine):
@@ -77,35 +103,41 @@ class Training(RuleBasedStateMachine):
         self.make, self.accumulation, self.fixed = make, accumulation, fixed
         self.rng = np.random.default_rng(seed)
         start = [self.rng.standard_normal(shape).astype(np.float32) for shape in SHAPES.values()]
-        self.runs = [(make(), [Box(name, x) for name, x in zip(SHAPES, start, strict=True)]) for _ in range(2)]
+        self.runs = [Run(make(), start) for _ in range(2)]
         self.applied = self.calls = self.good = 0
         self.window_is_finite, self.window_is_empty = True, True
 
-    @rule(kinds=st.tuples(GRADIENTS, GRADIENTS), size=st.sampled_from([1e-30, 1e-3, 1.0, 1e4]))
-    def a_step(self, kinds: tuple[str, str], size: float) -> None:
-        self.step(kinds, size)
+    @rule(kinds=st.tuples(GRADIENTS, GRADIENTS), size=st.sampled_from([1e-30, 1e-3, 1.0, 1e4]), in_graph=st.booleans())
+    def a_step(self, kinds: tuple[str, str], size: float, in_graph: bool) -> None:
+        self.step(kinds, size, in_graph)
 
-    def step(self, kinds: tuple[str, str], size: float) -> None:
+    def gradients(self, kinds: tuple[str, str], size: float) -> list[Any]:
         gradients = []
         for kind, shape in zip(kinds, SHAPES.values(), strict=True):
             gradient = (self.rng.standard_normal(shape) * size).astype(np.float32)
             if kind not in ("fine", "none"):
                 gradient.flat[self.rng.integers(gradient.size)] = float(kind)
             gradients.append(None if kind == "none" else gradient)
+        return gradients
+
+    def step(self, kinds: tuple[str, str], size: float, in_graph: bool) -> None:
+        gradients = self.gradients(kinds, size)
         self.window_is_finite &= all(kind in ("fine", "none") for kind in kinds)
         self.window_is_empty &= kinds == ("none", "none")
         ends = self.calls + 1 == self.accumulation
         if ends and self.window_is_empty:
             gradients[0] = np.zeros(SHAPES["layer/w"], np.float32)  # a step without any gradient is an error
         self.calls = 0 if ends else self.calls + 1
-        optimizer, boxes = self.runs[0]
-        before, scale = bits(boxes, optimizer), optimizer.loss_scale
-        results = [run.apply_gradients(zip(gradients, own, strict=True)) for run, own in self.runs]
-        assert repr(results[0]) == repr(results[1])
-        after = bits(boxes, optimizer)
+        run = self.runs[0]
+        optimizer, before, scale = run.optimizer, run.bits, run.optimizer.loss_scale
+        if kinds == ("none", "none") or ("none" in kinds and self.accumulation > 1):
+            in_graph = False  # there, a variable without a gradient is none of the step's
+        results = [run.step(gradients, in_graph), self.runs[1].step(gradients, in_graph=False)]
+        assert results[0] == results[1]
+        after = run.bits
         kept = {name for name in before if name in SHAPES or name.startswith("inner/")}
         applied = ends and self.window_is_finite
-        assert results[0].applied == applied
+        assert results[0][0] == applied
         if not applied:
             assert {name: after[name] for name in kept} == {name: before[name] for name in kept}
             for name in {name for name in after if name.startswith("inner/")} - before.keys():  # slots as they start
@@ -118,10 +150,23 @@ class Training(RuleBasedStateMachine):
         self.check_scale(scale, optimizer.loss_scale, applied)
         self.window_is_finite, self.window_is_empty = True, True
 
-    @rule(count=st.integers(2, 12), size=st.sampled_from([1e-3, 1.0]))
-    def many_finite_steps(self, count: int, size: float) -> None:
+    @rule(count=st.integers(2, 12), size=st.sampled_from([1e-3, 1.0]), in_graph=st.booleans())
+    def many_finite_steps(self, count: int, size: float, in_graph: bool) -> None:
         for _ in range(count):
-            self.step(("fine", "fine"), size)
+            self.step(("fine", "fine"), size, in_graph)
+
+    @rule(kind=GRADIENTS.filter(lambda kind: kind != "none"), count=st.integers(1, 3))
+    def steps_that_are_undone(self, kind: str, count: int) -> None:
+        run = self.runs[0]
+        state, values, before = run.optimizer.state_dict(), [variable.value for variable in run.variables], run.bits
+        for _ in range(count):
+            run.step(self.gradients((kind, "fine"), 1.0), in_graph=True)
+        run.optimizer.load_state_dict(state)
+        for variable, value in zip(run.variables, values, strict=True):
+            variable.assign(value)
+        added = run.bits.keys() - before.keys()  # slots that were made start anew
+        assert all(name.startswith("inner/slots/") for name in added)
+        assert {name: run.bits[name] for name in before} == before
 
     def check_scale(self, before: Any, after: Any, finite: bool) -> None:
         """It grows exactly when as many finite steps came in a row as it waits for, and never otherwise."""
@@ -142,30 +187,29 @@ class Training(RuleBasedStateMachine):
 
     @rule(through_a_file=st.booleans())
     def go_on_from_what_was_saved(self, through_a_file: bool) -> None:
-        optimizer, boxes = self.runs[0]
-        fresh, others = self.make(), [Box(name, np.zeros(shape)) for name, shape in SHAPES.items()]
+        run, fresh = self.runs[0], Run(self.make(), [np.zeros(shape) for shape in SHAPES.values()])
         if through_a_file:
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "state"
-                train.save_checkpoint(path, boxes, optimizer)
-                train.load_checkpoint(path, others, fresh)
+                train.save_checkpoint(path, run.variables, run.optimizer)
+                train.load_checkpoint(path, fresh.variables, fresh.optimizer)
                 assert [file.name for file in Path(folder).iterdir()] == ["state"]
         else:
-            fresh.load_state_dict(optimizer.state_dict())
-            for box, other in zip(boxes, others, strict=True):
-                other.assign(box.value)
-        self.runs[0] = (fresh, others)
+            fresh.optimizer.load_state_dict(run.optimizer.state_dict())
+            for variable, other in zip(run.variables, fresh.variables, strict=True):
+                other.assign(variable.value)
+        self.runs[0] = fresh
 
     @invariant()
     def both_runs_hold_the_same(self) -> None:
         if hasattr(self, "runs"):
-            one, two = (bits(boxes, optimizer) for optimizer, boxes in self.runs)
-            assert one == two
+            one, two = (run.bits for run in self.runs)
+            assert {name: one[name] for name in two} == two
 
     @invariant()
     def the_scale_is_a_power_of_two_within_bounds(self) -> None:
         if hasattr(self, "runs"):
-            scale = self.runs[0][0].loss_scale
+            scale = self.runs[0].optimizer.loss_scale
             assert math.isfinite(scale.scale)
             assert math.frexp(scale.scale)[0] == 0.5
             if isinstance(scale, DynamicLossScale):
@@ -174,7 +218,7 @@ class Training(RuleBasedStateMachine):
     @invariant()
     def the_global_step_counts_applied_steps(self) -> None:
         if hasattr(self, "runs"):
-            assert self.runs[0][0].global_step == self.applied
+            assert self.runs[0].optimizer.global_step == self.applied
 
 
 TestTraining = Training.TestCase

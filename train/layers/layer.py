@@ -69,7 +69,7 @@ class Layer:
         self._path: str | None = None
         self._starts: Starts | None = None
         self._built = False
-        self._own: list[tuple[Variable, bool]] = []
+        self._own: list[Variable] = []
         self._eager: Function | None = None
 
     # ---- for those who write layers -----------------------------------------------------------------------------
@@ -109,8 +109,9 @@ class Layer:
                 f"Received: a variable {name!r} of shape {list(shape)}"
             )
         path = f"{self.path}/{name}" if self.path else name
-        variable = Variable(self.starts.draw(path, sizes, np.dtype(dtype), start), name=path, dtype=dtype)
-        self._own.append((variable, trainable))
+        value = self.starts.draw(path, sizes, np.dtype(dtype), start)
+        variable = Variable(value, name=path, dtype=dtype, trainable=trainable)
+        self._own.append(variable)
         return variable
 
     # ---- for those who use them ---------------------------------------------------------------------------------
@@ -185,22 +186,15 @@ class Layer:
     @property
     def variables(self) -> list[Variable]:
         """All variables, those of its parts included."""
-        return self._collect(lambda trainable: True)
+        found = dict.fromkeys(member for member in _members(vars(self)) if isinstance(member, Variable))
+        for part in self.parts:
+            found |= dict.fromkeys(part.variables)
+        return list(found)
 
     @property
     def trainable_variables(self) -> list[Variable]:
         """The variables that optimizers change."""
-        return self._collect(lambda trainable: trainable)
-
-    def _collect(self, wanted: Any) -> list[Variable]:
-        own = dict(self._own)
-        for member in _members(vars(self)):
-            if isinstance(member, Variable):
-                own.setdefault(member, member.dtype.kind == "f")
-        found = dict.fromkeys(variable for variable, trainable in own.items() if wanted(trainable))
-        for part in self.parts:
-            found |= dict.fromkeys(part._collect(wanted))
-        return list(found)
+        return [variable for variable in self.variables if variable.trainable and variable.dtype.kind == "f"]
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"

@@ -55,26 +55,23 @@ def print_json(data: Any) -> None:
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print a table: one that fits the window on a terminal, else aligned columns of whole lines."""
-    cells = [[str(cell) for cell in row] for row in rows]
-    numeric = [bool(rows) and all(isinstance(row[i], int) for row in rows) for i in range(len(header))]
     if sys.stdout.isatty():
         from rich.console import Console
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=None, pad_edge=False)
-        for title, right in zip(header, numeric, strict=True):
-            table.add_column(title, justify="right" if right else "left", overflow="fold")
-        for row in cells:
-            table.add_row(*map(Text, row))
-        Console(highlight=False).print(table)
+        shown = Table(box=None, pad_edge=False)
+        for i, title in enumerate(header):
+            right = bool(rows) and all(isinstance(row[i], int) for row in rows)
+            shown.add_column(title, justify="right" if right else "left", overflow="fold")
+        for row in rows:
+            shown.add_row(*(Text(str(cell)) for cell in row))
+        Console(highlight=False).print(shown)
         return
-    widths = [max(len(row[i]) for row in [list(header), *cells]) for i in range(len(header))]
-    for row in [list(header), *cells]:
-        line = "  ".join(
-            cell.rjust(width) if right else cell.ljust(width) for cell, width, right in zip(row, widths, numeric, strict=True)
-        )
-        click.echo(line.rstrip())
+    from ampgraph.graph.wording import table
+
+    for line in table(header, rows):
+        click.echo(line)
 
 
 def count_nodes(graph: "Graph") -> str:
