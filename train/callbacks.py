@@ -173,7 +173,7 @@ class ModelCheckpoint(_Watch):
             return
         try:
             path = self.path.format(epoch=epoch + 1, **logs)
-        except (KeyError, IndexError, ValueError) as error:
+        except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
             raise TrainingError(
                 f"The path of ModelCheckpoint has braces for epoch, {', '.join(logs)} only. Received: {self.path!r} ({error})"
             ) from None

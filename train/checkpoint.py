@@ -1,13 +1,12 @@
 """Saving and going on: variables and an optimizer's state in one ``.npz`` file, written whole or not at all."""
 
-import io
 from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..graph.errors import FormatError, TrainingError
-from ..graph.formats.arrays import load_arrays
+from ..graph.formats.arrays import load_arrays, packed_arrays
 from ..graph.formats.files import write_bytes
 from .optimizers import Variable
 
@@ -46,9 +45,7 @@ def save_checkpoint(path: str | PathLike[str], variables: Iterable[Variable], op
         if key in arrays:
             raise TrainingError(f"Variables are saved by their names. Received: {variable.name!r} twice")
         arrays[key] = np.asarray(variable.value)
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)
-    write_bytes(Path(path), buffer.getvalue())
+    write_bytes(Path(path), packed_arrays(arrays))
 
 
 def load_checkpoint(path: str | PathLike[str], variables: Iterable[Variable], optimizer: Stateful) -> None:

@@ -1,6 +1,5 @@
 """Models in files: variables, the optimizer's state and how all of it was made, in one ``.npz`` file without code."""
 
-import io
 import json
 from os import PathLike
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..graph.errors import AmpgraphError, FormatError, TrainingError
-from ..graph.formats.arrays import load_arrays
+from ..graph.formats.arrays import load_arrays, packed_arrays
 from ..graph.formats.files import write_bytes
 from ..rewrite import Policy
 from .config import describe_layer, describe_loss, describe_optimizer, make_layer, make_loss, make_optimizer
@@ -33,9 +32,7 @@ def save_model(model: Model, path: str | PathLike[str]) -> None:
         arrays[key] = np.asarray(variable.value)
     if model.optimizer is not None:
         arrays |= {f"optimizer/{key}": array for key, array in model.optimizer.state_dict().items()}
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)
-    write_bytes(Path(path), buffer.getvalue())
+    write_bytes(Path(path), packed_arrays(arrays))
 
 
 def load_model(path: str | PathLike[str]) -> Sequential:

@@ -79,6 +79,7 @@ class Optimizer:
     Attributes:
         update: How gradients change variables.
         state: What steps change, in variables.
+        owners: The variables of models that it has trained, by name.
         policy: None: graphs that this optimizer differentiates are not rewritten.
 
     Raises:
@@ -109,6 +110,7 @@ class Optimizer:
         self.state = StepVariables(type(self).__name__.lower(), rule.slots)
         self.learning_rate = learning_rate
         self.policy: Policy | None = None
+        self.owners: dict[str, Variable] = {}
         self._unscaled = ScaleVariables(1.0)
 
     def __repr__(self) -> str:
@@ -249,6 +251,7 @@ class Optimizer:
             self.learning_rate = saved_number("learning rate", state["learning_rate"], float)
         set_array(self.state.global_step, np.array(step))
         self.state.load_slots(slots)
+        self.owners = {}
 
 
 def named(grads_and_vars: GradsAndVars) -> dict[str, tuple[Any, Variable]]:

@@ -12,8 +12,8 @@ import numpy as np
 from ...graph.errors import TrainingError
 from ...graph.tracing.array import SymbolicArray
 from ...graph.tracing.context import active, name_scope
-from ...graph.tracing.operations import static_shape
-from ...graph.tracing.structure import is_name
+from ...graph.tracing.operations import static_shape, symbolic
+from ...graph.tracing.structure import is_name, leaves
 from ...graph.tracing.variable import Variable
 from ..function import Function
 from .initializers import Start, Starts, glorot_uniform
@@ -127,7 +127,7 @@ class Layer:
             if self._eager is None:
                 self._eager = Function(self.__call__, None, None)
             return self._eager(x, *args, training=training, **kwargs)
-        x = _as_float32(x)
+        x = self._checked(x)
         self._ready(static_shape(x) if isinstance(x, SymbolicArray) else ())
         if self.input_shape is None and isinstance(x, SymbolicArray):
             self.input_shape, self.input_dtype = (None, *static_shape(x)[1:]), x.dtype.name
@@ -143,6 +143,18 @@ class Layer:
         if self.output_shape is None and isinstance(y, SymbolicArray):
             self.output_shape = (None, *static_shape(y)[1:])
         return y
+
+    def _checked(self, x: Any) -> Any:
+        """Return an input as a symbolic array, floats as float32; containers of arrays, which layers of your own may take, as they are.
+
+        Raises:
+            TrainingError: If it holds no array.
+        """
+        if isinstance(x, np.ndarray | np.generic | Variable):
+            x = symbolic(x)
+        if not any(isinstance(leaf, SymbolicArray | np.ndarray | np.generic | Variable) for _, leaf in leaves(x)):
+            raise TrainingError(f"Layer {self.name!r} takes an array: numpy.asarray makes one. Received: {x!r:.200}")
+        return _as_float32(x)
 
     def build(self, shape: Sequence[int | None]) -> None:
         """Make the variables for inputs of a shape, if there are none yet; None is a size that is not known."""
@@ -198,6 +210,10 @@ class Layer:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what copies have: all but graphs, which they trace anew."""
+        return {**vars(self), "_eager": None}
 
     # ---- names --------------------------------------------------------------------------------------------------
 
