@@ -80,7 +80,8 @@ def apply_step(
     dtype = variables[0].dtype
     if scale != 1 or any(x.dtype is not dtype for x in (*variables, *gradients)):
         gradients = [unscaled(gradient, scale, variable.dtype) for gradient, variable in zip(gradients, variables, strict=True)]
-    norms, norm, finite = [], math.nan, True
+    norms: list[Any] = []
+    norm, finite = math.nan, True
     if looks:
         norms, norm, finite = _norms(xp, gradients, update.clip == "norm")
         if not finite and update.skip_nonfinite:
