@@ -43,6 +43,8 @@ class Variable(ArrayLike):
         if dtype is None and array.dtype == np.float64 and not hasattr(value, "dtype"):
             array = array.astype(np.float32)
         dtype_of_array(array.dtype)
+        if array.dtype.kind == "O" and not all(isinstance(item, str | bytes) for item in array.flat):
+            raise TraceError(f"A variable holds numbers, truth values or text. Received: {value!r:.200}")
         self._array = array
         self.name = name
         self.trainable = trainable

@@ -129,6 +129,7 @@ def test_models_without_variables_do_not_train() -> None:
         (lambda model: model.build("abc"), "Received: 'abc'"),
         (lambda model: model.build((None, 3), "floot"), "inputs of models are numbers. Received: 'floot'"),
         (lambda model: ag.Sequential(layers.Dense(2)), "a list of layers. Received: <Dense 'dense'>"),
+        (lambda model: model.add(model), "no layer of its own. Received: <Sequential"),
         (lambda model: ag.Sequential(None), "a list of layers. Received: None"),
         (lambda model: model.compile("sgd", "MSE"), "Did you mean 'mse'"),
         (lambda model: model.compile("sgd", "mse", ["Accuracy"]), "Did you mean 'accuracy'"),
@@ -204,3 +205,25 @@ def test_an_optimizer_trains_one_model_of_the_same_names() -> None:
     named.compile(opt, "mse")
     named.fit(X, Y, verbose=0)
     assert opt.global_step == 2
+
+
+def test_a_layer_may_know_its_model() -> None:
+    model = made()
+    model.layers[0].owner = model  # type: ignore[attr-defined]
+    model.fit(X, Y, verbose=0)
+    assert [variable.name for variable in model.variables] == ["dense/kernel", "dense/bias", "dense_1/kernel", "dense_1/bias"]
+
+
+@pytest.mark.parametrize(
+    "make", [lambda part: train.Adam(beta_1=part), lambda part: train.AdamW(beta_2=part), lambda part: train.RMSprop(rho=part)]
+)
+@pytest.mark.parametrize("part", [1, 1.5])
+def test_running_means_take_something_over(make: Any, part: float) -> None:
+    with pytest.raises(ag.TrainingError, match=rf"from 0 up to 1, which is not included. Received: {part}"):
+        make(part)
+
+
+def test_a_loss_that_is_none_is_not_scaled() -> None:
+    opt = ag.enable_mixed_precision_graph_rewrite(train.SGD(), target="cpu")
+    with pytest.raises(ag.TraceError, match="Received: None"):
+        ag.trace(lambda x: opt.get_scaled_loss(None), X)

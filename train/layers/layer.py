@@ -198,9 +198,14 @@ class Layer:
     @property
     def variables(self) -> list[Variable]:
         """All variables, those of its parts included."""
-        found = dict.fromkeys(member for member in _members(vars(self)) if isinstance(member, Variable))
-        for part in self.parts:
-            found |= dict.fromkeys(part.variables)
+        found: dict[Variable, None] = {}
+        waiting, seen = [self], {self}
+        while waiting:
+            layer = waiting.pop()
+            found |= dict.fromkeys(member for member in _members(vars(layer)) if isinstance(member, Variable))
+            parts = [part for part in layer.parts if part not in seen]  # a part may know the layer that it belongs to
+            seen.update(parts)
+            waiting += reversed(parts)
         return list(found)
 
     @property
