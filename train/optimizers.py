@@ -112,8 +112,8 @@ class Optimizer:
             _check_number(f"bound for the {clip}", bound, above=0)
         clip, bound = next(iter(clips.items()), ("", 0.0))
         self.update = Update(rule, dict(numbers), weight_decay, clip, bound, skip_nonfinite=False)
-        self.learning_rate = learning_rate
         self.state = StepVariables(type(self).__name__.lower(), rule.slots)
+        self.learning_rate = learning_rate
         self.policy: Policy | None = None
         self.owners: dict[str, Variable] = {}
         self._unscaled = ScaleVariables(1.0)
@@ -148,6 +148,7 @@ class Optimizer:
     def learning_rate(self, rate: "float | Schedule") -> None:
         if not callable(rate):
             _check_number("learning rate", rate)
+            set_array(self.state.learning_rate, np.array(rate, np.float32))
         self._rate: float | Callable[[int], float] = rate
 
     def minimize(self, loss: Any, variables: Any = None) -> StepResult:
@@ -190,7 +191,8 @@ class Optimizer:
 
     def before_run(self) -> None:
         """Let the learning rate be known to a graph that is going to run."""
-        set_array(self.state.learning_rate, np.array(self.learning_rate, np.float32))
+        if callable(self._rate):
+            set_array(self.state.learning_rate, np.array(self.learning_rate, np.float32))
 
     def after_run(self, applied: bool, loss: Any, diagnose: Any) -> None:
         """Look at a run: nothing is to be said."""

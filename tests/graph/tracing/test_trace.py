@@ -169,7 +169,7 @@ def test_sizes_of_specs_may_be_numpys_integers() -> None:
 
 def test_variables_hold_numbers_or_text() -> None:
     assert ag.Variable(np.array(["a"], object)).value.tolist() == ["a"]
-    with pytest.raises(ag.TraceError, match="A variable holds numbers, truth values or text. Received: None"):
+    with pytest.raises(ag.TraceError, match=r"A variable holds numbers, truth values or text. Received: None"):
         ag.Variable(None)
 
 
