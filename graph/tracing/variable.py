@@ -53,6 +53,10 @@ class Variable(ArrayLike):
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
+    def __reduce__(self) -> Any:
+        """Make copies anew, so that theirs are arrays that nobody changes either."""
+        return type(self), (self._array, self.name, self.dtype, self.trainable)
+
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
         """Its sizes."""

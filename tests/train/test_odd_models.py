@@ -195,6 +195,15 @@ def test_a_copy_goes_on_bit_by_bit(copied: Any) -> None:
         assert one.value.tobytes() == two.value.tobytes() != start.tobytes()
 
 
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda variable: pickle.loads(pickle.dumps(variable))])
+def test_what_a_copied_variable_holds_is_not_handed_out(copied: Any) -> None:
+    variable = copied(ag.Variable([1.0, 2.0], "w", trainable=False))
+    assert (variable.name, variable.dtype, variable.trainable) == ("w", np.float32, False)
+    found = ag.function(lambda: variable.value)()
+    found += 1
+    assert variable.value.tolist() == [1, 2]
+
+
 def test_an_optimizer_trains_one_model_of_the_same_names() -> None:
     opt = train.Adam(0.01)
     made(optimizer=opt).fit(X, Y, verbose=0)
