@@ -175,14 +175,17 @@ def test_braces_of_paths_are_checked(path: str) -> None:
         made().fit(X, Y, verbose=0, callbacks=[train.ModelCheckpoint(path)])
 
 
+@pytest.mark.parametrize(
+    "optimizer", [train.SGD(0.1), train.SGD(0.1, momentum=0.9), train.LAMB(0.01), train.Adagrad(train.CosineDecay(0.1, 9))]
+)
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-def test_a_copy_goes_on_bit_by_bit(copied: Any) -> None:
+def test_a_copy_goes_on_bit_by_bit(copied: Any, optimizer: train.Optimizer) -> None:
     model = made(
         layers.Dense(4),
         layers.BatchNormalization(),
         layers.Dropout(0.5),
         layers.Dense(2),
-        optimizer=ag.enable_mixed_precision_graph_rewrite(train.Adam(0.01), target="cpu"),
+        optimizer=ag.enable_mixed_precision_graph_rewrite(copy.deepcopy(optimizer), target="cpu"),
         metrics=["mae"],
     )
     model.fit(X, Y, verbose=0)
@@ -236,3 +239,31 @@ def test_a_loss_that_is_none_is_not_scaled() -> None:
     opt = ag.enable_mixed_precision_graph_rewrite(train.SGD(), target="cpu")
     with pytest.raises(ag.TraceError, match="Received: None"):
         ag.trace(lambda x: opt.get_scaled_loss(None), X)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: train.EarlyStopping(None), "EarlyStopping watches a number of the logs by its name. Received: None"),
+        (lambda: train.EarlyStopping(min_delta="a"), "min_delta of EarlyStopping is a finite number. Received: 'a'"),
+        (lambda: train.EarlyStopping(min_delta=float("nan")), "min_delta of EarlyStopping is a finite number. Received: nan"),
+        (lambda: train.save_checkpoint("a.npz", [], None), "has an optimizer of ampgraph.train. Received: None"),
+        (lambda: train.save_checkpoint("a.npz", [X], train.SGD()), "has a list of variables, .* Received: array"),
+        (lambda: train.load_checkpoint("a.npz", 3, train.SGD()), "has a list of variables, .* Received: 3"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_at_once(make: Any, message: str) -> None:
+    with pytest.raises(ag.TrainingError, match=message):
+        make()
+
+
+def test_a_model_that_forgets_to_begin() -> None:
+    class Forgetful(ag.Model):
+        def __init__(self) -> None:
+            self.dense = layers.Dense(2)
+
+    for use in (repr, lambda model: model.predict(X), lambda model: model.compile("sgd", "mse"), lambda model: model(X)):
+        with pytest.raises(ag.TrainingError, match=r"__init__ of Forgetful calls super\(\).__init__\(\) first"):
+            use(Forgetful())
+    with pytest.raises(AttributeError, match="'Sequential' object has no attribute 'fitt'"):
+        made().fitt(X, Y)  # type: ignore[attr-defined]

@@ -5,7 +5,7 @@ import inspect
 import re
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -71,6 +71,13 @@ class Layer:
         self._built = False
         self._own: list[Variable] = []
         self._eager: Function | None = None
+
+    if not TYPE_CHECKING:  # for type checkers, unknown attributes stay unknown
+
+        def __getattr__(self, name: str) -> Any:
+            if "_own" not in vars(self) and not name.startswith("__"):
+                raise TrainingError(f"The __init__ of {type(self).__name__} calls super().__init__() first.")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     # ---- for those who write layers -----------------------------------------------------------------------------
 
