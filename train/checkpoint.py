@@ -34,11 +34,12 @@ def save_checkpoint(path: str | PathLike[str], variables: Iterable[Variable], op
         optimizer: The optimizer.
 
     Raises:
-        TrainingError: If two variables have one name.
+        TrainingError: If two variables have one name, or something is no variable or optimizer.
         OSError: If the file cannot be written.
     """
     import numpy as np
 
+    variables = _checked(variables, optimizer)
     arrays = {f"optimizer/{key}": array for key, array in optimizer.state_dict().items()}
     for variable in variables:
         key = f"variables/{variable.name}"
@@ -60,6 +61,7 @@ def load_checkpoint(path: str | PathLike[str], variables: Iterable[Variable], op
         TrainingError: If the file is no checkpoint, or one of other variables or another optimizer; nothing has changed then.
         OSError: If the file cannot be read.
     """
+    variables = _checked(variables, optimizer)
     arrays = _read(path)
     values, state = (
         {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
@@ -79,6 +81,21 @@ def load_checkpoint(path: str | PathLike[str], variables: Iterable[Variable], op
     optimizer.load_state_dict(state)
     for name, variable in targets.items():
         variable.assign(values[name])
+
+
+def _checked(variables: Any, optimizer: Any) -> list[Variable]:
+    """Return variables as a list.
+
+    Raises:
+        TrainingError: If there are others among them, or the optimizer is none.
+    """
+    if not hasattr(optimizer, "state_dict") or not hasattr(optimizer, "load_state_dict"):
+        raise TrainingError(f"A checkpoint has an optimizer of ampgraph.train. Received: {optimizer!r:.200}")
+    found = list(variables) if isinstance(variables, Iterable) else [variables]
+    for variable in found:
+        if not all(hasattr(variable, attribute) for attribute in ("name", "value", "assign")):
+            raise TrainingError(f"A checkpoint has a list of variables, with name, value and assign. Received: {variable!r:.200}")
+    return found
 
 
 def _read(path: str | PathLike[str]) -> dict[str, Any]:

@@ -60,6 +60,9 @@ class StepResult(NamedTuple):
     grad_norm: Any
 
 
+#: Numbers that say how much of an old mean stays.
+_PARTS = ("beta_1", "beta_2", "rho")
+
 #: Gradients, None for those that there are not, and the variables they belong to.
 GradsAndVars = Iterable[tuple[Any, Variable]]
 
@@ -103,6 +106,8 @@ class Optimizer:
             raise TrainingError(f"Gradients are clipped by value, by norm or by global norm. Received: {clips}")
         for name, number in {**numbers, "weight_decay": weight_decay}.items():
             _check_number(name, number)
+            if name in _PARTS and number >= 1:
+                raise TrainingError(f"The {name} is a number from 0 up to 1, which is not included. Received: {number!r}")
         for clip, bound in clips.items():
             _check_number(f"bound for the {clip}", bound, above=0)
         clip, bound = next(iter(clips.items()), ("", 0.0))
