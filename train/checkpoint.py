@@ -1,7 +1,7 @@
 """Saving and going on: variables and an optimizer's state in one ``.npz`` file, written whole or not at all."""
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
@@ -35,13 +35,13 @@ def save_checkpoint(path: str | PathLike[str], variables: Iterable[Variable], op
         optimizer: The optimizer.
 
     Raises:
-        TrainingError: If two variables have one name.
+        TrainingError: If two variables have one name, or they are something else.
         OSError: If the file cannot be written.
     """
     import numpy as np
 
     arrays = {f"optimizer/{key}": array for key, array in optimizer.state_dict().items()}
-    for variable in variables:
+    for variable in _listed(variables):
         key = f"variables/{variable.name}"
         if key in arrays:
             raise TrainingError(f"Variables are saved by their names. Received: {variable.name!r} twice")
@@ -68,7 +68,7 @@ def load_checkpoint(path: str | PathLike[str], variables: Iterable[Variable], op
         {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
         for prefix in ("variables/", "optimizer/")
     )
-    targets = {variable.name: variable for variable in variables}
+    targets = {variable.name: variable for variable in _listed(variables)}
     if targets.keys() != values.keys():
         raise TrainingError(
             f"Checkpoint {str(path)!r} holds the variables {sorted(values)}. Received: {sorted(targets)}, to be filled from it"
@@ -82,6 +82,18 @@ def load_checkpoint(path: str | PathLike[str], variables: Iterable[Variable], op
     optimizer.load_state_dict(state)
     for name, variable in targets.items():
         variable.assign(values[name])
+
+
+def _listed(variables: Iterable[Variable]) -> list[Variable]:
+    """Return variables as a list.
+
+    Raises:
+        TrainingError: If they are something else, such as a dict of them.
+    """
+    found = list(variables) if isinstance(variables, Iterable) and not isinstance(variables, Mapping) else None
+    if found is None or not all(hasattr(variable, "assign") for variable in found):
+        raise TrainingError(f"Checkpoints hold a list of variables, such as model.variables. Received: {variables!r}")
+    return found
 
 
 def _read(path: str | PathLike[str]) -> dict[str, Any]:
