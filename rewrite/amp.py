@@ -104,6 +104,8 @@ def convert(graph: Graph, policy: Policy, only: Collection[str] | None = None) -
         else:
             report.bodies = convert_graph(copy, scope, report.notes)
         report.notes += scope.unused(graph)
+        if not report.modified:
+            report.notes += scope.too_wide(graph)
     report.notes = list(dict.fromkeys(report.notes))
     return RewriteResult(copy if report.modified else graph, report.modified, report)
 

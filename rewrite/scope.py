@@ -95,6 +95,14 @@ class Scope:
                     reasons[node] = f"the policy's override {str(rule)!r} keeps its types"
         return colors
 
+    def too_wide(self, graph: Graph) -> list[str]:
+        """Return a note if an op on the AllowList computes in float64, which is never rewritten."""
+        nodes = (node for body in graph.all_graphs() for node in body.nodes if op_name(node) in self.lists.allow)
+        wide = next((node for node in nodes if any(dtype.name == "float64" for dtype in node.types.values())), None)
+        if wide is None:
+            return []
+        return [f"{wide.label!r} ({wide.op_type}) computes in float64, and only float32 is rewritten: give it float32 arrays"]
+
     def unused(self, graph: Graph) -> list[str]:
         """Return a note for every edit, override and preserved name that matches nothing in a graph as it was, and inside.
 

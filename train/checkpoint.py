@@ -1,6 +1,7 @@
 """Saving and going on: variables and an optimizer's state in one ``.npz`` file, written whole or not at all."""
 
-from collections.abc import Iterable
+import io
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
@@ -91,10 +92,10 @@ def _checked(variables: Any, optimizer: Any) -> list[Variable]:
     """
     if not hasattr(optimizer, "state_dict") or not hasattr(optimizer, "load_state_dict"):
         raise TrainingError(f"A checkpoint has an optimizer of ampgraph.train. Received: {optimizer!r:.200}")
-    found = list(variables) if isinstance(variables, Iterable) else [variables]
+    found = list(variables) if isinstance(variables, Iterable) and not isinstance(variables, Mapping) else [variables]
     for variable in found:
         if not all(hasattr(variable, attribute) for attribute in ("name", "value", "assign")):
-            raise TrainingError(f"A checkpoint has a list of variables, with name, value and assign. Received: {variable!r:.200}")
+            raise TrainingError(f"Checkpoints hold a list of variables, such as model.variables. Received: {variable!r:.200}")
     return found
 
 

@@ -59,6 +59,10 @@ class StepResult(NamedTuple):
     global_step: Any
     grad_norm: Any
 
+    def __repr__(self) -> str:
+        """Return it with numbers in place of NumPy's arrays of one number."""
+        return f"StepResult({', '.join(f'{name}={value!s}' for name, value in self._asdict().items())})"
+
 
 #: Numbers that say how much of an old mean stays.
 _PARTS = ("beta_1", "beta_2", "rho")

@@ -59,7 +59,7 @@ def call_function(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     if function is None:
         from .ufuncs import unsupported
 
-        raise unsupported(name)
+        raise unsupported(name, func.__module__ or "numpy")
     try:
         inspect.signature(function).bind(*args, **kwargs)
     except TypeError as error:

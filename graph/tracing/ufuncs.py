@@ -256,9 +256,9 @@ _INSTEAD = {
 }
 
 
-def unsupported(name: str) -> TraceError:
+def unsupported(name: str, module: str = "numpy") -> TraceError:
     """Return the error for a function of NumPy that has no ops, with the nearest one that has."""
     from .functions import names
 
     hint = f" Use {_INSTEAD[name]} instead." if name in _INSTEAD else did_you_mean(name, [*supported(), *names()])
-    return TraceError(f"numpy.{name} is not supported on symbolic arrays.{hint}")
+    return TraceError(f"{module}.{name} is not supported on symbolic arrays.{hint}")

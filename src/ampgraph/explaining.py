@@ -10,6 +10,7 @@ from ampgraph.graph.graph import Graph
 from ampgraph.rewrite import Explanation, RewriteReport, RewriteResult, auto_mixed_precision
 from ampgraph.rewrite.decisions import Decisions, decisions_of, without_types
 from ampgraph.train.function import Function, Specialization
+from ampgraph.train.model import Model
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,8 +38,8 @@ def explain(what: Any, *nodes: str) -> Explained:
 
     Args:
         what: A :func:`~ampgraph.function`, of which every signature that was traced so far is explained; one of its
-            specializations; what :func:`~ampgraph.auto_mixed_precision` returned, or the report in it; or a graph, which is
-            rewritten for the default policy to see.
+            specializations; a model that was compiled, for its training step; what :func:`~ampgraph.auto_mixed_precision`
+            returned, or the report in it; or a graph, which is rewritten for the default policy to see.
         *nodes: Names of the nodes to explain, each type of theirs. Without, ``str`` of the result is a table by op with the first
             reason of each kind.
 
@@ -47,6 +48,7 @@ def explain(what: Any, *nodes: str) -> Explained:
 
     Raises:
         GraphError: If it is something else, or no graph in it has a node of that name.
+        TrainingError: If it is a model that was not compiled.
         VerifyError, PassError: As for :func:`~ampgraph.auto_mixed_precision`, if it is a graph.
 
     Example:
@@ -62,14 +64,16 @@ def explain(what: Any, *nodes: str) -> Explained:
     """
     if isinstance(what, functools.partial):
         what = what.func  # a function that is a method
+    title = getattr(what, "__name__", "function")
+    if isinstance(what, Model):
+        what, title = what.train_step, "train_step"
     rewrites: list[tuple[str, Graph | None, RewriteReport | None]]
     match what:
         case Function():
-            name = getattr(what, "__name__", "function")
             if not what.cache:
-                sentence = f"{name} has not been traced yet, so nothing was decided; call it first"
+                sentence = f"{title} has not been traced yet, so nothing was decided; call it first"
                 return Explained((Decisions(notes=(sentence,)),))
-            rewrites = [(f"{name}({found.signature})", found.graph, found.report) for found in what.cache.values()]
+            rewrites = [(f"{title}({found.signature})", found.graph, found.report) for found in what.cache.values()]
         case Specialization():
             rewrites = [("", what.graph, what.report)]
         case RewriteResult():
@@ -80,8 +84,8 @@ def explain(what: Any, *nodes: str) -> Explained:
             rewrites = [("", None, auto_mixed_precision(what).report)]
         case _:
             raise GraphError(
-                "explain takes a function made by ampgraph.function, what ampgraph.auto_mixed_precision returned, or a graph. "
-                f"Received: {what!r}"
+                "explain takes a function made by ampgraph.function, a model, what ampgraph.auto_mixed_precision returned, or a "
+                f"graph. Received: {what!r}"
             )
     names: dict[str, None] = {}
     for _, graph, report in rewrites if nodes else ():

@@ -377,6 +377,19 @@ def test_a_target_that_gains_nothing_says_why() -> None:
     assert auto_mixed_precision(graph, target="gpu:6.1", ignore_performance=True).modified
 
 
+def test_a_graph_in_float64_says_so() -> None:
+    text = """graph g() {{
+      %x: {0}[8,8] = tf.Placeholder<dtype={0}>() {{shape=shape[8,8]}}
+      %h: {0}[8,8] = tf.MatMul<T={0}>(%x, %x)
+      %y: {0}[8,8] = tf.Exp<T={0}>(%h)
+      return %y
+    }}"""
+    notes = auto_mixed_precision(parse_graph(text.format("f64"))).report.notes
+    assert notes == ["'h' (MatMul) computes in float64, and only float32 is rewritten: give it float32 arrays"]
+    assert auto_mixed_precision(parse_graph(text.format("f32"))).report.notes == []
+    assert auto_mixed_precision(parse_graph(text.format("f32")), ops=("MatMul=deny",)).report.notes == []
+
+
 def test_edits_and_overrides_without_effect_are_reported() -> None:
     graph = parse_graph(textwrap.dedent(CASES[0].values[1]).strip())  # type: ignore[arg-type]
     notes = auto_mixed_precision(graph, ops=("gray:-Softplus",), nodes=("nobody/.*=deny",)).report.notes

@@ -98,3 +98,14 @@ def test_says_what_the_command_says(tmp_path: Path) -> None:
 def test_other_things_are_refused() -> None:
     with pytest.raises(ag.GraphError, match=r"explain takes a function made by ampgraph.function, .* Received: <built-in"):
         ag.explain(len)
+
+
+def test_a_model_is_its_training_step() -> None:
+    model = ag.Sequential([train.layers.Dense(8, activation="relu"), train.layers.Dense(8)])
+    with pytest.raises(ag.TrainingError, match="says how <Sequential 'sequential'> is trained"):
+        ag.explain(model)
+    model.compile(ag.enable_mixed_precision_graph_rewrite(train.SGD(0.1)), "mse")
+    assert str(ag.explain(model)).startswith("note: train_step has not been traced yet")
+    model.fit(X, X, verbose=0)
+    assert [item.dtype for item in ag.explain(model, "dense/MatMul")] == ["float16"]
+    assert str(ag.explain(model)).startswith("train_step(x: f32[8,8], y: f32[8,8])\n")

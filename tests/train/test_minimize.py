@@ -333,3 +333,12 @@ def test_what_makes_no_sense_is_refused() -> None:
         lambda x: ag.cond(np.sum(x) > 0, lambda: optimizer.minimize(np.sum(x @ w)).applied, lambda: np.array(False)),
         "not inside of ampgraph.cond",
     )
+
+
+def test_results_of_steps_are_shown_as_numbers() -> None:
+    step, _ = step_of(train.SGD(0.1))
+    result = step(X, Y)
+    assert (
+        repr(result) == f"StepResult(loss={result.loss!s}, applied=True, loss_scale=1.0, global_step=1, grad_norm={result[4]!s})"
+    )
+    assert repr(train.StepResult(None, True, 1.0, 1, 0.5)).startswith("StepResult(loss=None, applied=True, ")

@@ -81,6 +81,22 @@ class Layer:
 
     # ---- for those who write layers -----------------------------------------------------------------------------
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if {"build", "call"} <= vars(cls).keys():
+            raise TrainingError(
+                "A layer makes its variables in setup(self, shape), by self.add_variable(name, shape); build is what calls it. "
+                f"Received: class {cls.__name__} with a method build"
+            )
+
+    if not TYPE_CHECKING:  # to those it would be a promise that every attribute exists
+
+        def __getattr__(self, name: str) -> Any:
+            if "_built" not in vars(self):
+                cls = type(self).__name__
+                raise AttributeError(f"{cls!r} object has no attribute {name!r}: {cls}.__init__ must call super().__init__().")
+            return object.__getattribute__(self, name)  # says what is missing
+
     def setup(self, shape: tuple[int | None, ...]) -> None:
         """Make the variables with :meth:`add_variable`, for inputs of a shape. Nothing by default."""
 

@@ -239,6 +239,7 @@ def test_indices_count_from_the_end_of_an_axis_of_unknown_size() -> None:
         ),
         pytest.param(lambda x: np.add(x, 1, out=np.ones(3)), "numpy.add takes no out on symbolic arrays", id="out"),
         pytest.param(lambda x: np.exp(x, where=x > 0), "Use numpy.where on the result", id="where"),
+        pytest.param(np.linalg.svd, r"numpy.linalg.svd is not supported on symbolic arrays", id="module"),
         pytest.param(np.sort, r"numpy.sort is not supported on symbolic arrays. Use numpy.max or numpy.min instead", id="sort"),
         pytest.param(np.nonzero, r"Use numpy.where\(condition, x, y\) instead", id="nonzero"),
         pytest.param(np.where, r"numpy.where\(condition\) has a shape that depends on elements", id="where-alone"),
