@@ -11,11 +11,13 @@ from ..graph.errors import AmpgraphError, FormatError, TrainingError
 from ..graph.formats.arrays import load_arrays, packed_arrays
 from ..graph.formats.files import write_bytes
 from ..rewrite import Policy
+from .checkpoint import check_arrays, saved_arrays
 from .config import describe_layer, describe_loss, describe_optimizer, make_layer, make_loss, make_optimizer
 from .layers.initializers import Starts
 from .layers.layer import Layer
 from .metrics import find_metrics
-from .model import Model, Sequential
+from .model import Model
+from .sequential import Sequential
 
 _FORMAT = "ampgraph model 1"
 
@@ -24,14 +26,7 @@ def save_model(model: Model, path: str | PathLike[str]) -> None:
     """Write a model to a file, which takes its name when it is complete: see :meth:`Model.save`."""
     if not model.variables:
         raise TrainingError(f"{model!r} has no variables yet: build it, or train it first.")
-    arrays: dict[str, Any] = {"model": np.array(json.dumps(_describe(model)))}
-    for variable in model.variables:
-        key = f"variables/{variable.name}"
-        if key in arrays:
-            raise TrainingError(f"Variables are saved by their names. Received: {variable.name!r} twice")
-        arrays[key] = np.asarray(variable.value)
-    if model.optimizer is not None:
-        arrays |= {f"optimizer/{key}": array for key, array in model.optimizer.state_dict().items()}
+    arrays = {"model": np.array(json.dumps(_describe(model))), **saved_arrays(model.variables, model.optimizer)}
     write_bytes(Path(path), packed_arrays(arrays))
 
 
@@ -78,13 +73,7 @@ def fill_model(model: Model, path: str | PathLike[str]) -> None:
     """Let a model go on from a file: see :meth:`Model.load`."""
     _, variables, state = _read(path)
     _check_names(path, model, variables)
-    for variable in model.variables:
-        found = variables[variable.name]
-        if found.shape != variable.shape or found.dtype != variable.dtype:
-            raise TrainingError(
-                f"Variable {variable.name!r} is {variable.dtype}{list(variable.shape)}, but {found.dtype}{list(found.shape)} in "
-                f"{str(path)!r}."
-            )
+    check_arrays(path, model.variables, variables)
     model.take_state(state)
     for variable in model.variables:
         variable.assign(variables[variable.name])

@@ -78,8 +78,8 @@ if TYPE_CHECKING:
     from ampgraph.train.function import Function as Function
     from ampgraph.train.function import function as function
     from ampgraph.train.model import Model as Model
-    from ampgraph.train.model import Sequential as Sequential
     from ampgraph.train.model_file import load_model as load_model
+    from ampgraph.train.sequential import Sequential as Sequential
 
 __version__ = "0.1.0"
 
@@ -108,7 +108,7 @@ _NAMES = {
     "Program": "ampgraph.kernels.program",
     "RewriteReport": "ampgraph.rewrite",
     "RewriteResult": "ampgraph.rewrite",
-    "Sequential": "ampgraph.train.model",
+    "Sequential": "ampgraph.train.sequential",
     "Shape": "ampgraph.graph.types",
     "Target": "ampgraph.rewrite",
     "Tensor": "ampgraph.graph.types",

@@ -1,4 +1,4 @@
-"""Models: trainings of Keras reproduced, the seed's example, and what data are refused."""
+"""Models: trainings of Keras reproduced, an example from end to end, and what data are refused."""
 
 from typing import Any
 

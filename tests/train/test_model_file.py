@@ -121,7 +121,7 @@ def test_options_are_kept(tmp_path: Path) -> None:
     assert loaded.policy == model.policy
     assert loaded.seed == 3
     assert isinstance(loaded.optimizer, ag.LossScaleOptimizer)
-    assert (loaded.optimizer._max_skips, loaded.optimizer._on_stall) == (7, "raise")
+    assert (loaded.optimizer.max_skips, loaded.optimizer.on_stall) == (7, "raise")
     assert loaded.layers[-1].dtype == "float32"
 
 
