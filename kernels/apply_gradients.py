@@ -15,6 +15,7 @@ from .handle import Handle, held
 from .loss_scaling import ScaleRules, ScaleState, next_scale
 from .registry import bound, kernel
 from .update_rules import UPDATE_RULES
+from .values import number
 
 if TYPE_CHECKING:
     from .call import Call
@@ -111,6 +112,8 @@ def bind_apply_gradients(call: "Call") -> Callable[..., tuple[Any, ...]]:
     slots_at = [slice(count + i * width, count + (i + 1) * width) for i in range(count)]
     rate_at = counters_at + 5
     looks = bool(rules is not None or update.skip_nonfinite or update.clip or call.is_used(3))
+    is_plain = not (looks or scaled or width or update.weight_decay or turns > 1)
+    rule, rule_numbers = update.rule.update, update.numbers
 
     def compute(state: dict[Handle, Any], *operands: Any) -> tuple[Any, ...]:
         handles, rate = operands[:rate_at], float(operands[rate_at])
@@ -124,6 +127,13 @@ def bind_apply_gradients(call: "Call") -> Callable[..., tuple[Any, ...]]:
             raise _mismatch(handles, before, gradients)
         scale, good_steps, bad_steps, calls, global_step = values[counters_at:]
         now, step = float(scale), int(global_step)
+        if is_plain and len({x.dtype for x in (*before, *gradients)}) == 1:  # of small steps asking would be the most
+            dtype = before[0].dtype
+            step += 1
+            at, speed = number(xp, step, dtype), number(xp, rate, dtype)
+            after = [xp.asarray(*rule(xp, at, speed, x, dx, **rule_numbers)) for x, dx in zip(before, gradients, strict=True)]
+            _store(xp, state, {**dict(zip(handles, after, strict=False)), handles[-1]: xp.array(step, global_step.dtype)})
+            return results(True, now, step, math.nan)
         factor = now if scaled else 1.0
         changes: dict[Handle, Any] = {}
         if turns > 1:

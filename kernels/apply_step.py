@@ -77,15 +77,15 @@ def apply_step(
         scale: What the gradients were multiplied by.
         looks: Whether it matters that gradients are finite, or what their norm is; where not, they count as finite.
     """
-    gradients = [
-        gradient if scale == 1 and gradient.dtype is variable.dtype else unscaled(gradient, scale, variable.dtype)
-        for gradient, variable in zip(gradients, variables, strict=True)
-    ]
-    norms, norm, finite = _norms(xp, gradients, update.clip == "norm") if looks else ([], math.nan, True)
-    if not finite:
-        if update.skip_nonfinite:
+    dtype = variables[0].dtype
+    if scale != 1 or any(x.dtype is not dtype for x in (*variables, *gradients)):
+        gradients = [unscaled(gradient, scale, variable.dtype) for gradient, variable in zip(gradients, variables, strict=True)]
+    norms: list[Any] = []
+    norm, finite = math.nan, True
+    if looks:
+        norms, norm, finite = _norms(xp, gradients, update.clip == "norm")
+        if not finite and update.skip_nonfinite:
             return Applied(False, False, variables, slots, norm)
-        norms = []
     if update.clip:
         norms = norms or [norm] * len(gradients)
         gradients = [clipped(xp, update, gradient, own, norm) for gradient, own in zip(gradients, norms, strict=True)]

@@ -5,7 +5,6 @@ array module that they are handed. Arrays are never written over: a row returns 
 """
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 
@@ -23,8 +22,8 @@ class UpdateRule(NamedTuple):
 
     name: str
     update: Callable[..., tuple[Any, ...]]
-    slots: Mapping[str, float] = MappingProxyType({})
-    numbers: Mapping[str, float] = MappingProxyType({})
+    slots: Mapping[str, float] = {}
+    numbers: Mapping[str, float] = {}
 
 
 def sgd(xp: Any, step: Any, rate: Any, variable: Any, gradient: Any) -> tuple[Any, ...]:

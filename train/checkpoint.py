@@ -10,7 +10,7 @@ import numpy as np
 from ..graph.errors import FormatError, TrainingError
 from ..graph.formats.arrays import load_arrays, packed_arrays
 from ..graph.formats.files import write_bytes
-from .pairs import Variable
+from .pairs import Variable, is_variable
 
 
 class Stateful(Protocol):
@@ -36,10 +36,10 @@ def save_checkpoint(path: str | PathLike[str], variables: Iterable[Variable], op
         optimizer: The optimizer.
 
     Raises:
-        TrainingError: If two variables have one name.
+        TrainingError: If two variables have one name, or something is no variable or optimizer.
         OSError: If the file cannot be written.
     """
-    write_bytes(Path(path), packed_arrays(saved_arrays(variables, optimizer)))
+    write_bytes(Path(path), packed_arrays(saved_arrays(_checked(variables, optimizer), optimizer)))
 
 
 def saved_arrays(variables: Iterable[Variable], optimizer: Stateful | None) -> dict[str, Any]:
@@ -71,6 +71,7 @@ def load_checkpoint(path: str | PathLike[str], variables: Iterable[Variable], op
         TrainingError: If the file is no checkpoint, or one of other variables or another optimizer; nothing has changed then.
         OSError: If the file cannot be read.
     """
+    variables = _checked(variables, optimizer)
     arrays = _read(path)
     values, state = (
         {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
@@ -85,6 +86,21 @@ def load_checkpoint(path: str | PathLike[str], variables: Iterable[Variable], op
     optimizer.load_state_dict(state)
     for name, variable in targets.items():
         variable.assign(values[name])
+
+
+def _checked(variables: Any, optimizer: Any) -> list[Variable]:
+    """Return variables as a list.
+
+    Raises:
+        TrainingError: If there are others among them, or the optimizer is none.
+    """
+    if not hasattr(optimizer, "state_dict") or not hasattr(optimizer, "load_state_dict"):
+        raise TrainingError(f"A checkpoint has an optimizer of ampgraph.train. Received: {optimizer!r:.200}")
+    found = list(variables) if isinstance(variables, Iterable) else [variables]
+    for variable in found:
+        if not is_variable(variable):
+            raise TrainingError(f"A checkpoint has a list of variables, with name, value and assign. Received: {variable!r:.200}")
+    return found
 
 
 def check_arrays(path: str | PathLike[str], variables: Iterable[Variable], arrays: Mapping[str, Any]) -> None:

@@ -132,9 +132,9 @@ def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, Any], di
     """Return what a file says of a model, its variables, and the state of its optimizer."""
     try:
         arrays = load_arrays(path)
-        text = arrays.pop("model") if isinstance(arrays, dict) else None
+        text = arrays.pop("model", None) if isinstance(arrays, dict) else None
         config = json.loads(str(text)) if isinstance(text, np.ndarray) and text.shape == () and text.dtype.kind == "U" else None
-    except (FormatError, KeyError, ValueError, RecursionError, MemoryError) as error:
+    except (FormatError, ValueError, RecursionError, MemoryError) as error:
         raise TrainingError(f"{str(path)!r} holds no model: {error}") from None
     if not isinstance(config, dict) or config.get("format") != _FORMAT:
         raise TrainingError(f"{str(path)!r} holds no model: it does not say {_FORMAT!r}.")

@@ -40,6 +40,10 @@ class StepResult(NamedTuple):
     grad_norm: Any
 
 
+#: Numbers that say how much of an old mean stays.
+_PARTS = ("beta_1", "beta_2", "rho")
+
+
 class Optimizer:
     """Base class: everything but the formula.
 
@@ -78,6 +82,8 @@ class Optimizer:
             raise TrainingError(f"Gradients are clipped by value, by norm or by global norm. Received: {clips}")
         for name, number in {**numbers, "weight_decay": weight_decay}.items():
             check_number(name, number)
+            if name in _PARTS and number >= 1:
+                raise TrainingError(f"The {name} is a number from 0 up to 1, which is not included. Received: {number!r}")
         for clip, bound in clips.items():
             check_number(f"bound for the {clip}", bound, above=0)
         clip, bound = next(iter(clips.items()), ("", 0.0))

@@ -38,7 +38,7 @@ def named(grads_and_vars: GradsAndVars) -> dict[str, tuple[Any, Variable]]:
     """
     found: dict[str, tuple[Any, Variable]] = {}
     for gradient, variable in pairs_of(grads_and_vars):
-        if not all(hasattr(variable, attribute) for attribute in ("name", "value", "assign")):
+        if not is_variable(variable):
             raise TrainingError(f"A variable has a name, a value and a method assign. Received: {variable!r:.200}")
         name, value = variable.name, variable.value
         if name in found:
@@ -52,6 +52,11 @@ def named(grads_and_vars: GradsAndVars) -> dict[str, tuple[Any, Variable]]:
             )
         found[name] = (array, variable)
     return found
+
+
+def is_variable(given: Any) -> bool:
+    """Whether something has what :class:`Variable` has."""
+    return all(hasattr(given, attribute) for attribute in ("name", "value", "assign"))
 
 
 def pairs_of(grads_and_vars: Any) -> list[tuple[Any, Any]]:

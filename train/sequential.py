@@ -45,6 +45,8 @@ class Sequential(Model):
             raise TrainingError(
                 f"A Sequential is made of layers, such as ampgraph.layers.Dense(64); Activation makes one of a function. Received: {layer!r}"
             )
+        if layer is self:
+            raise TrainingError(f"A Sequential is no layer of its own. Received: {layer!r}")
         if self._built:
             raise TrainingError(f"{self!r} was built already: make a new one with this layer. Received: {layer!r}")
         self._layers.append(layer)

@@ -44,12 +44,18 @@ class Variable(ArrayLike):
         if dtype is None and array.dtype == np.float64 and not hasattr(value, "dtype"):
             array = array.astype(np.float32)
         dtype_of_array(array.dtype)
+        if array.dtype.kind == "O" and not all(isinstance(item, str | bytes) for item in array.flat):
+            raise TraceError(f"A variable holds numbers, truth values or text. Received: {value!r:.200}")
         array.setflags(write=False)
         self._array = array
         self.name = name
         self.trainable = trainable
 
     __hash__ = object.__hash__  # type: ignore[assignment]
+
+    def __reduce__(self) -> Any:
+        """Make copies anew, so that theirs are arrays that nobody changes either."""
+        return type(self), (self._array, self.name, self.dtype, self.trainable)
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]

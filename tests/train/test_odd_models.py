@@ -129,6 +129,7 @@ def test_models_without_variables_do_not_train() -> None:
         (lambda model: model.build("abc"), "Received: 'abc'"),
         (lambda model: model.build((None, 3), "floot"), "inputs of models are numbers. Received: 'floot'"),
         (lambda model: ag.Sequential(layers.Dense(2)), "a list of layers. Received: <Dense 'dense'>"),
+        (lambda model: model.add(model), "no layer of its own. Received: <Sequential"),
         (lambda model: ag.Sequential(None), "a list of layers. Received: None"),
         (lambda model: model.compile("sgd", "MSE"), "Did you mean 'mse'"),
         (lambda model: model.compile("sgd", "mse", ["Accuracy"]), "Did you mean 'accuracy'"),
@@ -174,14 +175,17 @@ def test_braces_of_paths_are_checked(path: str) -> None:
         made().fit(X, Y, verbose=0, callbacks=[train.ModelCheckpoint(path)])
 
 
+@pytest.mark.parametrize(
+    "optimizer", [train.SGD(0.1), train.SGD(0.1, momentum=0.9), train.LAMB(0.01), train.Adagrad(train.CosineDecay(0.1, 9))]
+)
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-def test_a_copy_goes_on_bit_by_bit(copied: Any) -> None:
+def test_a_copy_goes_on_bit_by_bit(copied: Any, optimizer: train.Optimizer) -> None:
     model = made(
         layers.Dense(4),
         layers.BatchNormalization(),
         layers.Dropout(0.5),
         layers.Dense(2),
-        optimizer=ag.enable_mixed_precision_graph_rewrite(train.Adam(0.01), target="cpu"),
+        optimizer=ag.enable_mixed_precision_graph_rewrite(copy.deepcopy(optimizer), target="cpu"),
         metrics=["mae"],
     )
     model.fit(X, Y, verbose=0)
@@ -194,6 +198,15 @@ def test_a_copy_goes_on_bit_by_bit(copied: Any) -> None:
         assert one.value.tobytes() == two.value.tobytes() != start.tobytes()
 
 
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda variable: pickle.loads(pickle.dumps(variable))])
+def test_what_a_copied_variable_holds_is_not_handed_out(copied: Any) -> None:
+    variable = copied(ag.Variable([1.0, 2.0], "w", trainable=False))
+    assert (variable.name, variable.dtype, variable.trainable) == ("w", np.float32, False)
+    found = ag.function(lambda: variable.value)()
+    found += 1
+    assert variable.value.tolist() == [1, 2]
+
+
 def test_an_optimizer_trains_one_model_of_the_same_names() -> None:
     opt = train.Adam(0.01)
     made(optimizer=opt).fit(X, Y, verbose=0)
@@ -204,3 +217,53 @@ def test_an_optimizer_trains_one_model_of_the_same_names() -> None:
     named.compile(opt, "mse")
     named.fit(X, Y, verbose=0)
     assert opt.global_step == 2
+
+
+def test_a_layer_may_know_its_model() -> None:
+    model = made()
+    model.layers[0].owner = model  # type: ignore[attr-defined]
+    model.fit(X, Y, verbose=0)
+    assert [variable.name for variable in model.variables] == ["dense/kernel", "dense/bias", "dense_1/kernel", "dense_1/bias"]
+
+
+@pytest.mark.parametrize(
+    "make", [lambda part: train.Adam(beta_1=part), lambda part: train.AdamW(beta_2=part), lambda part: train.RMSprop(rho=part)]
+)
+@pytest.mark.parametrize("part", [1, 1.5])
+def test_running_means_take_something_over(make: Any, part: float) -> None:
+    with pytest.raises(ag.TrainingError, match=rf"from 0 up to 1, which is not included. Received: {part}"):
+        make(part)
+
+
+def test_a_loss_that_is_none_is_not_scaled() -> None:
+    opt = ag.enable_mixed_precision_graph_rewrite(train.SGD(), target="cpu")
+    with pytest.raises(ag.TraceError, match="Received: None"):
+        ag.trace(lambda x: opt.get_scaled_loss(None), X)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: train.EarlyStopping(None), "EarlyStopping watches a number of the logs by its name. Received: None"),
+        (lambda: train.EarlyStopping(min_delta="a"), "min_delta of EarlyStopping is a finite number. Received: 'a'"),
+        (lambda: train.EarlyStopping(min_delta=float("nan")), "min_delta of EarlyStopping is a finite number. Received: nan"),
+        (lambda: train.save_checkpoint("a.npz", [], None), "has an optimizer of ampgraph.train. Received: None"),
+        (lambda: train.save_checkpoint("a.npz", [X], train.SGD()), "has a list of variables, .* Received: array"),
+        (lambda: train.load_checkpoint("a.npz", 3, train.SGD()), "has a list of variables, .* Received: 3"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_at_once(make: Any, message: str) -> None:
+    with pytest.raises(ag.TrainingError, match=message):
+        make()
+
+
+def test_a_model_that_forgets_to_begin() -> None:
+    class Forgetful(ag.Model):
+        def __init__(self) -> None:
+            self.dense = layers.Dense(2)
+
+    for use in (repr, lambda model: model.predict(X), lambda model: model.compile("sgd", "mse"), lambda model: model(X)):
+        with pytest.raises(ag.TrainingError, match=r"__init__ of Forgetful calls super\(\).__init__\(\) first"):
+            use(Forgetful())
+    with pytest.raises(AttributeError, match="'Sequential' object has no attribute 'fitt'"):
+        made().fitt(X, Y)  # type: ignore[attr-defined]

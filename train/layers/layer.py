@@ -5,7 +5,7 @@ import inspect
 import re
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -71,6 +71,13 @@ class Layer:
         self._built = False
         self._own: list[Variable] = []
         self._eager: Function | None = None
+
+    if not TYPE_CHECKING:  # for type checkers, unknown attributes stay unknown
+
+        def __getattr__(self, name: str) -> Any:
+            if "_own" not in vars(self) and not name.startswith("__"):
+                raise TrainingError(f"The __init__ of {type(self).__name__} calls super().__init__() first.")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     # ---- for those who write layers -----------------------------------------------------------------------------
 
@@ -198,9 +205,14 @@ class Layer:
     @property
     def variables(self) -> list[Variable]:
         """All variables, those of its parts included."""
-        found = dict.fromkeys(member for member in _members(vars(self)) if isinstance(member, Variable))
-        for part in self.parts:
-            found |= dict.fromkeys(part.variables)
+        found: dict[Variable, None] = {}
+        waiting, seen = [self], {self}
+        while waiting:
+            layer = waiting.pop()
+            found |= dict.fromkeys(member for member in _members(vars(layer)) if isinstance(member, Variable))
+            parts = [part for part in layer.parts if part not in seen]  # a part may know the layer that it belongs to
+            seen.update(parts)
+            waiting += reversed(parts)
         return list(found)
 
     @property
