@@ -83,7 +83,7 @@ def batches(count: int, batch_size: int, order: Any = None) -> Iterator[Any]:
         yield chosen if order is None else order[chosen]
 
 
-def joined(parts: list[Any]) -> Any:
+def join_results(parts: list[Any]) -> Any:
     """Return the results for several batches as those for all of them.
 
     Raises:

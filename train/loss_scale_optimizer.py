@@ -150,14 +150,7 @@ class LossScaleOptimizer:
     def minimize(self, loss: Any, variables: Any = None) -> StepResult:
         """Differentiate a loss, scaled, and apply the gradients, in a function that is traced.
 
-        Args:
-            loss: A symbolic array of one number.
-            variables: What to change: :class:`~ampgraph.Variable` objects, in whatever containers. All trainable ones of floats that
-                the function has used so far when None; those that the loss does not depend on stay as they are.
-
-        Raises:
-            TraceError: If no function is being traced.
-            TrainingError: If the loss is not one number, or depends on no variable.
+        Arguments and errors are those of :meth:`Optimizer.minimize <ampgraph.train.Optimizer.minimize>`.
         """
         from .graph_step import compute_gradients
 

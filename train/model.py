@@ -11,7 +11,7 @@ from ..graph.trace import TensorSpec, trace
 from ..graph.tracing.context import name_scope
 from ..rewrite import Policy
 from .callbacks import Callback, check_callbacks
-from .data import as_data, as_pair, batches, check_count, joined
+from .data import as_data, as_pair, batches, check_count, join_results
 from .fitting import Plan, run_epochs, split_validation
 from .function import Function
 from .history import History, Means
@@ -210,7 +210,7 @@ class Model(Layer):
         check_count("batch_size", batch_size)
         x = as_data("x", x)
         found = self._function("predict", self._traced_prediction, x=x)
-        return joined([found(x[chosen]) for chosen in batches(len(x), batch_size)])
+        return join_results([found(x[chosen]) for chosen in batches(len(x), batch_size)])
 
     def summary(self) -> None:
         """Print a table of its layers; shapes and parameters are known when it is built."""
