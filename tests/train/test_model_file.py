@@ -14,6 +14,8 @@ import pytest
 import ampgraph as ag
 from ampgraph import layers, train
 
+from .small_models import weights
+
 X = np.random.default_rng(0).random((30, 6, 6, 1))
 Y = np.random.default_rng(1).integers(4, size=30)
 
@@ -41,11 +43,6 @@ def wrapped(inner: Any, **options: Any) -> Any:
     """Return an optimizer that scales its loss, of a scale that moves within a few steps."""
     scale = ag.DynamicLossScale(2.0**22, growth_interval=3)
     return ag.LossScaleOptimizer(inner, scale, policy=ag.Policy(target="cpu"), **options)
-
-
-def weights(model: ag.Model) -> dict[str, bytes]:
-    """Return what the variables hold."""
-    return {variable.name: variable.value.tobytes() for variable in model.variables}
 
 
 OPTIMIZERS = {
