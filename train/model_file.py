@@ -1,5 +1,6 @@
 """Models in files: variables, the optimizer's state and how all of it was made, in one ``.npz`` file without code."""
 
+import contextlib
 import json
 from os import PathLike
 from pathlib import Path
@@ -97,15 +98,15 @@ def _describe(model: Model) -> dict[str, Any]:
         found["own"] = str(error)
     if model.optimizer is None or model.loss is None:
         return found
-    try:
-        loss = describe_loss(model.loss)
-        metrics = list(model.metrics)
-        if find_metrics(metrics, model.loss) != model.metrics:
-            raise TrainingError("Metrics are functions of your own.")
-        policy = None if model.policy is None else model.policy.to_toml()
-        found["compile"] = {"optimizer": describe_optimizer(model.optimizer), "loss": loss, "metrics": metrics, "policy": policy}
-    except TrainingError as error:
-        found["own"] = str(error)
+    metrics = list(model.metrics)
+    with contextlib.suppress(TrainingError):  # where something is of the user's own, the model that is loaded is compiled again
+        if find_metrics(metrics, model.loss) == model.metrics:
+            found["compile"] = {
+                "optimizer": describe_optimizer(model.optimizer),
+                "loss": describe_loss(model.loss),
+                "metrics": metrics,
+                "policy": None if model.policy is None else model.policy.to_toml(),
+            }
     return found
 
 
