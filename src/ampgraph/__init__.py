@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ampgraph import train as train
-    from ampgraph.calibration.loop import CalibrationResult as CalibrationResult
     from ampgraph.calibration.loop import calibrate as calibrate
+    from ampgraph.calibration.result import CalibrationResult as CalibrationResult
     from ampgraph.explaining import explain as explain
     from ampgraph.graph import nn as nn
     from ampgraph.graph import random as random
@@ -87,7 +87,7 @@ __version__ = "0.1.0"
 _NAMES = {
     "Advice": "ampgraph.rewrite",
     "AmpgraphError": "ampgraph.graph.errors",
-    "CalibrationResult": "ampgraph.calibration.loop",
+    "CalibrationResult": "ampgraph.calibration.result",
     "DType": "ampgraph.graph.dtypes",
     "DynamicLossScale": "ampgraph.train",
     "FixedLossScale": "ampgraph.train",
