@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench.results import console, machine, made_by, markdown_table, progress, table, write
+from bench.results import check_counts, console, machine, made_by, markdown_table, progress, table, write
 from examples import char_transformer, digits_cnn, lstm, mlp
 from examples.side_by_side import PRECISIONS, UNSCALED, Example, Outcome, train
 
@@ -54,8 +54,7 @@ def run(options: argparse.Namespace) -> None:
     Raises:
         ValueError: If an option makes no sense.
     """
-    if options.seeds < 1:
-        raise ValueError(f"--seeds is at least 1. Received: {options.seeds}")
+    check_counts(options, "seeds")
     facts, rows = machine(), list[Row]()
     precisions = (*PRECISIONS, UNSCALED)
     with progress(len(options.examples) * len(precisions) * options.seeds) as move:
@@ -93,9 +92,8 @@ def compare(name: str, found: dict[str, list[Outcome]]) -> list[Row]:
 
 
 def _numbers(outcome: Outcome) -> dict[str, float]:
-    """Return what a training came to: the mean loss of its last twentieth, and what the test data say."""
-    last = outcome.losses[-max(len(outcome.losses) // 20, 1) :]
-    return {"train loss": float(np.mean(last)), **{f"test {key}": value for key, value in outcome.test.items()}}
+    """Return what a training came to: its loss at the end, and what the test data say."""
+    return {"train loss": outcome.train_loss, **{f"test {key}": value for key, value in outcome.test.items()}}
 
 
 def _cells(row: Row) -> tuple[Any, ...]:

@@ -1,5 +1,6 @@
 """What all benchmarks share: statistics, the facts of the machine, the table of limits and the JSON file."""
 
+import argparse
 import contextlib
 import dataclasses
 import importlib.metadata
@@ -43,6 +44,18 @@ class Limit:
     def ok(self) -> bool:
         """Whether the value is within the limit."""
         return self.value <= self.most
+
+
+def check_counts(options: argparse.Namespace, *names: str) -> None:
+    """Refuse options, numbers or lists of them, that are less than 1.
+
+    Raises:
+        ValueError: If one is.
+    """
+    for name in names:
+        given = getattr(options, name)
+        if min(given if isinstance(given, list) else [given]) < 1:
+            raise ValueError(f"--{name} is at least 1. Received: {given}")
 
 
 def median(samples: Iterable[float]) -> float:

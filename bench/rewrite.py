@@ -27,7 +27,7 @@ from ampgraph.graph.formats.files import load, save
 from ampgraph.graph.verify import verify
 from ampgraph.rewrite import Policy, convert
 from bench.peer import Grappler
-from bench.results import ROOT, Limit, console, growth, limits_table, machine, median, table, write
+from bench.results import ROOT, Limit, check_counts, console, growth, limits_table, machine, median, table, write
 from bench.synthetic import KINDS
 from bench.workloads import TENSORLIST_NODES, Workload, default_graphs, real, synthetic
 
@@ -63,8 +63,7 @@ def run(options: argparse.Namespace) -> None:
         ValueError: If an option makes no sense.
         RuntimeError: If TensorFlow does not run.
     """
-    if options.repeat < 1:
-        raise ValueError(f"--repeat is at least 1. Received: {options.repeat}")
+    check_counts(options, "repeat")
     facts = machine()
     screen = console()
     with ExitStack() as stack:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from bench.results import Limit, console, limits_table, machine, median, table, write
+from bench.results import Limit, check_counts, console, limits_table, machine, median, table, write
 
 _COMMANDS = {
     "nothing": ("-c", "pass"),
@@ -34,8 +34,7 @@ def run(options: argparse.Namespace) -> None:
         ValueError: If an option makes no sense.
         RuntimeError: If a command fails.
     """
-    if options.repeat < 1:
-        raise ValueError(f"--repeat is at least 1. Received: {options.repeat}")
+    check_counts(options, "repeat")
     facts = machine()
     times: dict[str, dict[str, list[float]]] = {name: {"wall_s": [], "cpu_s": []} for name in _COMMANDS}
     for i in range(options.repeat + 1):

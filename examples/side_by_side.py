@@ -63,6 +63,11 @@ class Outcome(NamedTuple):
     backward: int
     seconds: float
 
+    @property
+    def train_loss(self) -> float:
+        """The mean loss of the last twentieth of the steps."""
+        return float(np.mean(self.losses[-max(len(self.losses) // 20, 1) :]))
+
 
 def train(example: Example, precision: str, seed: int, epochs: int | None = None) -> Outcome:
     """Train a model."""
@@ -83,7 +88,7 @@ def train(example: Example, precision: str, seed: int, epochs: int | None = None
     return Outcome(
         precision,
         steps["loss"],
-        steps["loss_scale"] or [1.0] * len(steps["loss"]),
+        steps["loss_scale"],
         steps["applied"].count(False),
         model.evaluate(x_test, y_test, batch_size=256),
         forward,
@@ -112,8 +117,7 @@ def show(example: Example, outcomes: Sequence[Outcome]) -> Table:
     for heading in ("", "train loss", *(f"test {name}" for name in outcomes[0].test), "low nodes", "skipped", "scale", "s"):
         table.add_column(heading, justify="right" if heading else "left")
     for o in outcomes:
-        last = o.losses[-max(len(o.losses) // 20, 1) :]
-        numbers = [f"{np.mean(last):.4g}", *(f"{number:.4g}" for number in o.test.values())]
+        numbers = [f"{o.train_loss:.4g}", *(f"{number:.4g}" for number in o.test.values())]
         table.add_row(
             o.precision, *numbers, f"{o.forward} + {o.backward}", str(o.skipped), f"{o.scales[-1]:g}", f"{o.seconds:.1f}"
         )

@@ -50,10 +50,6 @@ class Call:
         """Return an operand that is a constant; None where it is none, or omitted."""
         return self._step.constants.get(place)
 
-    def is_omitted(self, place: int) -> bool:
-        """Whether an operand is omitted."""
-        return place >= len(self._step.operands) or self._step.operands[place] < 0
-
     def is_used(self, place: int) -> bool:
         """Whether anybody reads a result, or may read it because it looks on."""
         return self._run is not None or self._step.results[place] >= 0

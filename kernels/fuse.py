@@ -4,7 +4,7 @@ Decided once, from the graph alone, for every backend. A cluster runs where its 
 value of it come after it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from copy import copy
 
 from ..graph.dtypes import DType
@@ -119,56 +119,68 @@ def _is_plain(dtype: DType | None) -> bool:
 
 def fuse(plan: Plan) -> None:
     """Put elementwise steps of a plan that follow one another into clusters."""
-    at = {id(step): i for i, step in enumerate(plan.steps)}
-    order: list[Step | None] = [None for _ in plan.steps]
-    open_: dict[int, list[Step]] = {}  # register -> the cluster that computes it
-    readers: dict[int, set[int]] = {}
-    made: dict[int, int] = {}  # register -> which step computes it
-    for i, step in enumerate(plan.steps):
-        made.update(dict.fromkeys(step.results, i))
-        for register in step.operands:
-            readers.setdefault(register, set()).add(id(step))
+    _Fusing(plan).run()
 
-    def hoards(members: list[Step], step: Step) -> bool:
+
+class _Fusing:
+    """One call of :func:`fuse`."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._at = {id(step): i for i, step in enumerate(plan.steps)}
+        self._order: list[Step | None] = [None for _ in plan.steps]
+        self._open: dict[int, list[Step]] = {}  # register -> the cluster that computes it
+        self._readers: dict[int, set[int]] = {}
+        self._made: dict[int, int] = {}  # register -> which step computes it
+        for i, step in enumerate(plan.steps):
+            self._made.update(dict.fromkeys(step.results, i))
+            for register in step.operands:
+                self._readers.setdefault(register, set()).add(id(step))
+
+    def run(self) -> None:
+        """Give the plan its new steps."""
+        for i, step in enumerate(self._plan.steps):
+            joins = is_elementwise(step) and step.results[0] >= 0
+            through = _elements(step) if joins else ()
+            self._close(self._touched(step.operands[len(through) :]))
+            touched = self._touched(through)
+            if joins:
+                fits = touched and len(touched[-1]) < _MOST_MEMBERS and not self._hoards(touched[-1], step)
+                own = touched.pop() if fits else []
+                self._close(touched)
+                own.append(step)
+                self._open[step.results[0]] = own
+            else:
+                self._order[i] = step
+        self._close(self._touched(list(self._open)))
+        self._plan.steps = [step for step in self._order if step is not None]
+
+    def _touched(self, registers: Iterable[int]) -> list[list[Step]]:
+        """Return the clusters that compute some registers, each once."""
+        found = [self._open[register] for register in registers if register in self._open]
+        return list({id(members): members for members in found}.values())
+
+    def _hoards(self, members: list[Step], step: Step) -> bool:
         """Whether a cluster that waited for a step would keep several operands in memory meanwhile, in place of its result."""
-        end, own = at[id(members[-1])], {id(member) for member in members}
-        if all(made.get(register, -1) <= end for register in step.operands):
+        end, own = self._at[id(members[-1])], {id(member) for member in members}
+        if all(self._made.get(register, -1) <= end for register in step.operands):
             return False
-        read = {register for member in members for register in member.operands if register in made}
+        read = {register for member in members for register in member.operands if register in self._made}
         read -= {member.results[0] for member in members}
-        return sum(readers[register] <= own for register in read) > 1
+        return sum(self._readers[register] <= own for register in read) > 1
 
-    def close(clusters: Iterable[list[Step]]) -> None:
+    def _close(self, clusters: Iterable[list[Step]]) -> None:
+        """Put clusters that are complete where their last step stood; blocks pay where results are rounded."""
         for members in clusters:
-            if open_.get(members[-1].results[0]) is members:
-                for member in members:
-                    open_.pop(member.results[0], None)
-                if len(members) > 1 and any(member.is_low for member in members):
-                    order[at[id(members[-1])]] = _joined(members, readers, plan)
-                    continue
-                for member in members:  # blocks pay where results are rounded
-                    order[at[id(member)]] = member
-
-    for i, step in enumerate(plan.steps):
-        joins = is_elementwise(step) and step.results[0] >= 0
-        through = _elements(step) if joins else ()
-        close(_touched(open_, step.operands[len(through) :]))
-        touched = _touched(open_, through)
-        if joins:
-            fits = touched and len(touched[-1]) < _MOST_MEMBERS and not hoards(touched[-1], step)
-            own = touched.pop() if fits else []
-            close(touched)
-            own.append(step)
-            open_[step.results[0]] = own
-        else:
-            order[i] = step
-    close(_touched(open_, list(open_)))
-    plan.steps = [step for step in order if step is not None]
-
-
-def _touched(open_: Mapping[int, list[Step]], registers: Iterable[int]) -> list[list[Step]]:
-    """Return the clusters that compute some registers, each once."""
-    return list({id(open_[register]): open_[register] for register in registers if register in open_}.values())
+            if self._open.get(members[-1].results[0]) is not members:
+                continue
+            for member in members:
+                self._open.pop(member.results[0], None)
+            if len(members) > 1 and any(member.is_low for member in members):
+                self._order[self._at[id(members[-1])]] = _joined(members, self._readers, self._plan)
+                continue
+            for member in members:
+                self._order[self._at[id(member)]] = member
 
 
 def _elements(step: Step) -> list[int]:

@@ -1,6 +1,6 @@
 """The plan of a graph: which kernels run in which order, on which of its registers, and when values are dropped."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -12,10 +12,11 @@ from .call import constant_array
 from .frames import Frame, Item, Loop, check_loops, find_frames, items_of
 from .fuse import fuse, keep_wide
 from .pruning import inputs_of, needed
+from .registers import Registers
 from .registry import all_kernels, find_kernel
 from .run import Run
 from .steps import LoopPlan, Plan, Step
-from .values import read_only, widened
+from .values import read_only
 
 #: A result that is made of constants stays a constant up to so many bytes, or if it is not much larger than they are.
 _ALWAYS_FOLDED = 1 << 20
@@ -87,34 +88,13 @@ class Planner:
         used = {value for node in inner for value in node.inputs if value is not None} | set(outputs)
         waited = {source for node in inner for source in node.controls}
         plan.branches = any(isinstance(item, Loop) or _may_be_dead(item) for item in items)
+        registers = Registers(plan.template)
         marks: dict[Node, int] = {}
-        registers: dict[Value, int] = {}
-        constants: set[int] = set()
-        widths: dict[int, int] = {}
-
-        def register(value: Value) -> int:
-            registers[value] = len(plan.template)
-            plan.template.append(None)
-            return registers[value]
-
-        def keep(value: Value, array: Any) -> None:
-            number = register(value)
-            plan.template[number] = self._constant(array)
-            constants.add(number)
-
-        for value in inputs:
-            default = value.producer.attributes.get("default") if self.frozen else None
-            if self.frozen and value.producer.op_type == "PlaceholderWithDefault":
-                plan.inputs.append(-1)
-            elif default is None:
-                plan.inputs.append(register(value) if value in used else -1)
-            else:
-                plan.inputs.append(-1)
-                keep(value, self.array(default))
+        self._add_inputs(plan, inputs, registers, used)
         for item in items:
             if isinstance(item, Loop):
                 step = self._loop(item, frames, registers, given)
-                step.results = [register(node.outputs[0]) for node in item.exits]
+                step.results = [registers.add(node.outputs[0]) for node in item.exits]
                 plan.steps.append(step)
                 continue
             node = item
@@ -122,40 +102,49 @@ class Planner:
                 continue
             if not is_op(node):
                 if node.op_type == "Initializer" and node.outputs[0] in used:
-                    keep(node.outputs[0], self.array(node.attributes["value"]))
+                    registers.keep(node.outputs[0], self.array(node.attributes["value"]))
                 continue
             if node.op_type == "Const" and node.domain == "tf" and not (plan.branches and node.controls):
-                keep(node.outputs[0], self.array(node.attributes["value"]))
+                registers.keep(node.outputs[0], self.array(node.attributes["value"]))
                 continue
             step = self._step(node, given)
-            step.operands = [-1 if value is None else registers[value] for value in node.inputs]
+            step.operands = registers.of(node.inputs)
             step.reads = _reads(node)
             if plan.branches:
                 step.gates = [marks[source] for source in node.controls if source in marks]
                 if node in waited:
-                    step.mark = marks[node] = len(plan.template)
-                    plan.template.append(None)
-            if self.fuse and not step.gates and constants.issuperset(i for i in step.operands if i >= 0):
-                folded = self._fold(step, [plan.template[i] if i >= 0 else None for i in step.operands])
-                if folded is not None:
-                    for value, array in zip(node.outputs, folded, strict=False):
-                        keep(value, array)
-                    continue
+                    step.mark = marks[node] = registers.new()
+            folded = self._fold(step, registers) if self.fuse and not step.gates else None
+            if folded is not None:
+                for value, array in zip(node.outputs, folded, strict=False):
+                    registers.keep(value, self._constant(array))
+                continue
             if step.kernel is not None and not step.kernel.moves:
-                step.operands = [self._widen_constant(plan, i, constants, widths) for i in step.operands]
+                step.operands = [registers.widen(number, self._constant) for number in step.operands]
             step.constants = {
-                i: plan.template[r] if r >= 0 else None for i, r in enumerate(step.operands) if r < 0 or r in constants
+                i: registers.constant(number)
+                for i, number in enumerate(step.operands)
+                if number < 0 or number in registers.constants
             }
-            step.results = [register(value) if value in used else -1 for value in node.outputs]
+            step.results = [registers.add(value) if value in used else -1 for value in node.outputs]
             plan.steps.append(step)
-        plan.outputs = [registers[value] for value in outputs]
-        self._finish(plan, constants)
+        plan.outputs = registers.of(outputs)
+        self._finish(plan, registers.constants)
 
-    def _loop(self, loop: Loop, frames: Mapping[Node, Frame], registers: Mapping[Value, int], given: Mapping[str, Any]) -> Step:
+    def _add_inputs(self, plan: Plan, inputs: Sequence[Value], registers: Registers, used: Collection[Value]) -> None:
+        """Give inputs their registers; those with a default are constants where they are frozen."""
+        for value in inputs:
+            default = value.producer.attributes.get("default") if self.frozen else None
+            waits = not self.frozen or value.producer.op_type != "PlaceholderWithDefault"
+            plan.inputs.append(registers.add(value) if waits and default is None and value in used else -1)
+            if waits and default is not None:
+                registers.keep(value, self.array(default))
+
+    def _loop(self, loop: Loop, frames: Mapping[Node, Frame], registers: Registers, given: Mapping[str, Any]) -> Step:
         """Plan a loop of a TensorFlow graph."""
         step = Step(loop.enters[0], given)
         entering = [value for enter in loop.enters for value in enter.inputs[:1] if value is not None]
-        step.operands = [registers[value] for value in entering]
+        step.operands = registers.of(entering)
         step.reads = [i for i, enter in enumerate(loop.enters) if _reads(enter)]
         step.operand_dtypes = [value.dtype for value in entering]
         number = {enter.outputs[0]: i for i, enter in enumerate(loop.enters)}
@@ -189,23 +178,11 @@ class Planner:
             array = array.copy()  # as files have it; NumPy would copy it in every product
         return read_only(self.xp.asarray(array) if array.dtype.kind in "biufc" else array[...])  # of a scalar, an array too
 
-    def _widen_constant(self, plan: Plan, number: int, constants: set[int], widths: dict[int, int]) -> int:
-        """Return the register of a constant in the dtype that kernels compute in: converted here, once, for all of them."""
-        if number not in constants:
-            return number
-        if number not in widths:
-            array = plan.template[number]
-            wide = widened(array)
-            if wide is array:
-                widths[number] = number
-            else:
-                widths[number] = len(plan.template)
-                plan.template.append(self._constant(wide))
-                constants.add(widths[number])
-        return widths[number]
-
-    def _fold(self, step: Step, operands: list[Any]) -> Sequence[Any] | None:
-        """Return the results of a node whose operands are constants; None if it must run each time."""
+    def _fold(self, step: Step, registers: Registers) -> Sequence[Any] | None:
+        """Return the results of a node whose operands are constants; None if they are not, or it must run each time."""
+        if not registers.constants.issuperset(number for number in step.operands if number >= 0):
+            return None
+        operands = [registers.constant(number) for number in step.operands]
         schema = step.node.schema
         if step.kernel is None or step.function or step.bodies or schema is None or schema.stateful or not step.is_typed:
             return None

@@ -9,10 +9,13 @@ from .history import History
 from .loss_scale import DynamicLossScale, FixedLossScale
 from .loss_scale_optimizer import LossScaleOptimizer
 from .losses import BinaryCrossentropy, CategoricalCrossentropy, SparseCategoricalCrossentropy
-from .model import Model, Sequential
+from .model import Model
 from .model_file import load_model
-from .optimizers import LAMB, SGD, Adagrad, Adam, AdamW, Optimizer, RMSprop, StepResult, Variable
+from .optimizer import Optimizer, StepResult
+from .optimizers import LAMB, SGD, Adagrad, Adam, AdamW, RMSprop
+from .pairs import Variable
 from .schedules import ConstantRate, CosineDecay, ExponentialDecay, PiecewiseConstantDecay, PolynomialDecay, Schedule, Warmup
+from .sequential import Sequential
 
 __all__ = [
     "LAMB",

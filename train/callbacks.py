@@ -55,7 +55,7 @@ def check_callbacks(given: Any) -> list[Callback]:
     return found
 
 
-class _Watch(Callback):
+class _Monitor(Callback):
     """Watches whether a number gets better.
 
     Args:
@@ -98,7 +98,7 @@ class _Watch(Callback):
         return True
 
 
-class EarlyStopping(_Watch):
+class EarlyStopping(_Monitor):
     """Ends the training when a number has not got better for some epochs.
 
     Args:
@@ -153,7 +153,7 @@ class EarlyStopping(_Watch):
                 variable.assign(value)
 
 
-class ModelCheckpoint(_Watch):
+class ModelCheckpoint(_Monitor):
     """Saves the model after each epoch: see :meth:`~.model.Model.save`.
 
     Args:

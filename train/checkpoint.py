@@ -1,15 +1,16 @@
 """Saving and going on: variables and an optimizer's state in one ``.npz`` file, written whole or not at all."""
 
-import io
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from ..graph.errors import FormatError, TrainingError
 from ..graph.formats.arrays import load_arrays, packed_arrays
 from ..graph.formats.files import write_bytes
-from .optimizers import Variable
+from .pairs import Variable, is_variable
 
 
 class Stateful(Protocol):
@@ -38,16 +39,24 @@ def save_checkpoint(path: str | PathLike[str], variables: Iterable[Variable], op
         TrainingError: If two variables have one name, or something is no variable or optimizer.
         OSError: If the file cannot be written.
     """
-    import numpy as np
+    write_bytes(Path(path), packed_arrays(saved_arrays(_checked(variables, optimizer), optimizer)))
 
-    variables = _checked(variables, optimizer)
-    arrays = {f"optimizer/{key}": array for key, array in optimizer.state_dict().items()}
+
+def saved_arrays(variables: Iterable[Variable], optimizer: Stateful | None) -> dict[str, Any]:
+    """Return what a file holds of variables and of an optimizer, if there is one.
+
+    Raises:
+        TrainingError: If two variables have one name.
+    """
+    arrays: dict[str, Any] = {}
     for variable in variables:
         key = f"variables/{variable.name}"
         if key in arrays:
             raise TrainingError(f"Variables are saved by their names. Received: {variable.name!r} twice")
         arrays[key] = np.asarray(variable.value)
-    write_bytes(Path(path), packed_arrays(arrays))
+    if optimizer is not None:
+        arrays |= {f"optimizer/{key}": array for key, array in optimizer.state_dict().items()}
+    return arrays
 
 
 def load_checkpoint(path: str | PathLike[str], variables: Iterable[Variable], optimizer: Stateful) -> None:
@@ -73,12 +82,7 @@ def load_checkpoint(path: str | PathLike[str], variables: Iterable[Variable], op
         raise TrainingError(
             f"Checkpoint {str(path)!r} holds the variables {sorted(values)}. Received: {sorted(targets)}, to be filled from it"
         )
-    for name, variable in targets.items():
-        found, wanted = values[name], variable.value
-        if found.shape != wanted.shape or found.dtype != wanted.dtype:
-            raise TrainingError(
-                f"Variable {name!r} is {wanted.dtype}{list(wanted.shape)}, but {found.dtype}{list(found.shape)} in {str(path)!r}."
-            )
+    check_arrays(path, targets.values(), values)
     optimizer.load_state_dict(state)
     for name, variable in targets.items():
         variable.assign(values[name])
@@ -94,9 +98,24 @@ def _checked(variables: Any, optimizer: Any) -> list[Variable]:
         raise TrainingError(f"A checkpoint has an optimizer of ampgraph.train. Received: {optimizer!r:.200}")
     found = list(variables) if isinstance(variables, Iterable) and not isinstance(variables, Mapping) else [variables]
     for variable in found:
-        if not all(hasattr(variable, attribute) for attribute in ("name", "value", "assign")):
+        if not is_variable(variable):
             raise TrainingError(f"Checkpoints hold a list of variables, such as model.variables. Received: {variable!r:.200}")
     return found
+
+
+def check_arrays(path: str | PathLike[str], variables: Iterable[Variable], arrays: Mapping[str, Any]) -> None:
+    """Refuse arrays of a file, by the names of variables, that are not of their shapes and dtypes.
+
+    Raises:
+        TrainingError: If one is not.
+    """
+    for variable in variables:
+        found, wanted = arrays[variable.name], variable.value
+        if found.shape != wanted.shape or found.dtype != wanted.dtype:
+            raise TrainingError(
+                f"Variable {variable.name!r} is {wanted.dtype}{list(wanted.shape)}, but {found.dtype}{list(found.shape)} in "
+                f"{str(path)!r}."
+            )
 
 
 def _read(path: str | PathLike[str]) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from .layers.layer import Layer
 from .loss_scale import DynamicLossScale, FixedLossScale
 from .loss_scale_optimizer import LossScaleOptimizer
 from .losses import LOSSES, find_loss
-from .optimizers import LAMB, SGD, Adagrad, Adam, AdamW, Optimizer, RMSprop
+from .optimizer import Optimizer
+from .optimizers import OPTIMIZERS, SGD, Adagrad
 
 _LAYERS: dict[str, Any] = {name: getattr(layers, name) for name in layers.__all__ if name != "Layer"}
-_OPTIMIZERS: dict[str, Any] = {kind.__name__: kind for kind in (SGD, Adam, AdamW, RMSprop, Adagrad, LAMB)}
 _SCHEDULES: dict[str, Any] = {
     name: value for name, value in vars(schedules).items() if isinstance(value, type) and dataclasses.is_dataclass(value)
 }
@@ -58,12 +58,12 @@ def describe_optimizer(optimizer: Optimizer | LossScaleOptimizer) -> dict[str, A
             "inner": describe_optimizer(optimizer.inner),
             "loss_scale": _describe(_SCALES, optimizer.loss_scale),
             "accumulation_steps": optimizer.accumulation_steps,
-            "max_skips": optimizer._max_skips,
-            "on_stall": optimizer._on_stall,
+            "max_skips": optimizer.max_skips,
+            "on_stall": optimizer.on_stall,
             "policy": None if optimizer.policy is None else optimizer.policy.to_toml(),
         }
     update, rate, kind = optimizer.update, optimizer._rate, type(optimizer).__name__
-    if _OPTIMIZERS.get(kind) is not type(optimizer):
+    if OPTIMIZERS.get(kind) is not type(optimizer):
         raise TrainingError(f"{optimizer!r} is of a class of your own, which a file cannot hold.")
     options: dict[str, Any] = {**update.numbers, "weight_decay": update.weight_decay}
     options["learning_rate"] = _describe(_SCHEDULES, rate) if callable(rate) else rate
@@ -91,7 +91,7 @@ def make_optimizer(found: Any) -> Optimizer | LossScaleOptimizer:
         return _make("optimizer", {"LossScaleOptimizer": LossScaleOptimizer}, {"class": "LossScaleOptimizer", **options})  # type: ignore[no-any-return]
     if isinstance(found, dict) and isinstance(found.get("learning_rate"), dict):
         found = {**found, "learning_rate": _make_schedule(found["learning_rate"])}
-    return _make("optimizer", _OPTIMIZERS, found)  # type: ignore[no-any-return]
+    return _make("optimizer", OPTIMIZERS, found)  # type: ignore[no-any-return]
 
 
 def describe_loss(loss: Any) -> dict[str, Any]:

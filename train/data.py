@@ -1,4 +1,4 @@
-"""The arrays that models are given: what cannot be trained on is refused before anything runs."""
+"""The arrays that models are given, and return: what cannot be trained on is refused before anything runs."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..graph.errors import TrainingError
+from ..graph.tracing.structure import leaves, rebuild
 
 
 def as_data(name: str, given: Any) -> Any:
@@ -80,3 +81,22 @@ def batches(count: int, batch_size: int, order: Any = None) -> Iterator[Any]:
     for start in range(0, count, batch_size):
         chosen = slice(start, min(start + batch_size, count))
         yield chosen if order is None else order[chosen]
+
+
+def join_results(parts: list[Any]) -> Any:
+    """Return the results for several batches as those for all of them.
+
+    Raises:
+        TrainingError: If they are no arrays of examples.
+    """
+    columns = zip(*([leaf for _, leaf in leaves(part)] for part in parts), strict=True)
+
+    def join(path: str, leaf: Any) -> Any:
+        if not np.ndim(leaf):
+            raise TrainingError(
+                f"predict joins arrays whose first axis is that of the examples. Received: {leaf!r:.200} for each batch"
+                + (f", as {path}" if path else "")
+            )
+        return np.concatenate(next(columns))
+
+    return rebuild(parts[0], join)

@@ -6,7 +6,7 @@ from typing import Any
 from ..graph.errors import TrainingError
 from ..rewrite import Policy
 from .loss_scale_optimizer import LossScaleOptimizer
-from .optimizers import Optimizer
+from .optimizer import Optimizer
 
 
 def enable_mixed_precision_graph_rewrite(

@@ -16,7 +16,8 @@ from ..graph.tracing.variable import Variable
 from ..kernels.apply_gradients import apply_gradients_attributes
 from ..kernels.apply_step import Update
 from ..kernels.loss_scaling import ScaleRules
-from .optimizers import StepResult, pairs_of
+from .optimizer import StepResult
+from .pairs import pairs_of
 
 if TYPE_CHECKING:
     from .state import ScaleVariables, StepVariables

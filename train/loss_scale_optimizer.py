@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -13,8 +12,10 @@ from ..graph.tracing.context import active
 from ..graph.tracing.variable import array_of, set_array
 from ..rewrite import Policy
 from .loss_scale import DynamicLossScale, FixedLossScale, LossScale, find_loss_scale
-from .optimizers import GradsAndVars, Optimizer, StepResult, Variable, named, numbers_of, with_gradients
+from .optimizer import Optimizer, StepResult
+from .pairs import GradsAndVars, Variable, named, numbers_of, with_gradients
 from .state import ScaleVariables, check_state, not_all_named, saved_number
+from .watch import Watch
 
 if TYPE_CHECKING:
     from .diagnosis import Diagnosis
@@ -37,7 +38,7 @@ class LossScaleOptimizer:
         policy: How the graphs are rewritten that this optimizer differentiates; None if they are not.
 
     Attributes:
-        inner, accumulation_steps, policy: As given.
+        inner, accumulation_steps, max_skips, on_stall, policy: As given.
 
     Raises:
         TrainingError: If ``inner`` is no optimizer or wrapped already, or the loss scale makes no sense.
@@ -76,10 +77,10 @@ class LossScaleOptimizer:
         self._take_over(self._loss_scale)
         self.accumulation_steps = accumulation_steps
         self.policy = policy
-        self._max_skips = max_skips
-        self._on_stall = on_stall
-        self._stalled = 0
-        self._loss_was_finite = True
+        self.max_skips = max_skips
+        self.on_stall = on_stall
+        self._watch = Watch(inner, max_skips, on_stall)
+        self._scale_before = 0.0
 
     def __repr__(self) -> str:
         return f"LossScaleOptimizer({self.inner!r}, {self.loss_scale!r})"
@@ -149,14 +150,7 @@ class LossScaleOptimizer:
     def minimize(self, loss: Any, variables: Any = None) -> StepResult:
         """Differentiate a loss, scaled, and apply the gradients, in a function that is traced.
 
-        Args:
-            loss: A symbolic array of one number.
-            variables: What to change: :class:`~ampgraph.Variable` objects, in whatever containers. All trainable ones of floats that
-                the function has used so far when None; those that the loss does not depend on stay as they are.
-
-        Raises:
-            TraceError: If no function is being traced.
-            TrainingError: If the loss is not one number, or depends on no variable.
+        Arguments and errors are those of :meth:`Optimizer.minimize <ampgraph.train.Optimizer.minimize>`.
         """
         from .graph_step import compute_gradients
 
@@ -190,7 +184,7 @@ class LossScaleOptimizer:
         if active() is not None:
             return self._add_step(grads_and_vars, loss, scaled=False)
         pairs = named(grads_and_vars)
-        self._look_at(loss)
+        self._watch.look_at_loss(loss)
         if self.accumulation_steps > 1:
             calls = self._accumulate(pairs)
             if calls < self.accumulation_steps:
@@ -243,23 +237,18 @@ class LossScaleOptimizer:
                 accumulated before, had no part in the step.
         """
         only_adds = self.accumulation_steps > 1 and self._state.ran(names)
-        self._look_at(loss, diagnosis)
-        if only_adds:
-            return
-        self._count_stall(applied, self._scale_before, loss, diagnosis.bad_gradients)
-
-    def _waits(self) -> bool:
-        """Whether the scale will still go down if the next steps are not finite either."""
-        return isinstance(self.loss_scale, DynamicLossScale) and self.loss_scale.scale > self.loss_scale.floor
+        self._watch.look_at_loss(loss, diagnosis)
+        if not only_adds:
+            self._count_stall(applied, self._scale_before, loss, diagnosis.bad_gradients)
 
     def _count_stall(self, applied: bool, before: float, loss: Any, bad_gradients: Callable[[], list[str]]) -> None:
-        """Count dropped steps that did not lower the scale; say so when there were too many in a row."""
+        """Count dropped steps that did not lower the scale, where the next ones cannot either."""
         if applied:
-            self._stalled = 0
-        elif float(array_of(self._state.scale)) >= before and not self._waits():
-            self._stalled += 1
-            if self._stalled == self._max_skips:
-                self._report_stall(bad_gradients(), loss)
+            self._watch.stalled = 0
+            return
+        scale = self.loss_scale
+        if isinstance(scale, FixedLossScale) or before <= scale.scale <= scale.floor:
+            self._watch.count_stalled(scale.scale, loss, bad_gradients)
 
     def _accumulate(self, pairs: Mapping[str, tuple[Any, Variable]]) -> int:
         """Add gradients to what was accumulated; return how many calls that were."""
@@ -284,35 +273,11 @@ class LossScaleOptimizer:
             for name, (_, variable) in pairs.items()
         }
 
-    def _look_at(self, loss: Any, diagnosis: "Diagnosis | None" = None) -> None:
-        number = _number_of(loss)
-        finite = math.isfinite(number)
-        if self._loss_was_finite and not finite:
-            origin = "" if diagnosis is None else diagnosis.origin()
-            warnings.warn(
-                f"The loss itself is {number}, after {self.global_step} steps: a smaller loss scale will not help. "
-                + (origin or "Look at the learning rate, the data, and what runs in low precision."),
-                RuntimeWarning,
-                stacklevel=3,
-            )
-        self._loss_was_finite = finite
-
-    def _report_stall(self, names: list[str], loss: Any) -> None:
-        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        text = (
-            f"{self._stalled} steps in a row were dropped at the loss scale {self.loss_scale.scale:g}, which cannot go lower: the "
-            f"gradient of {names[0]!r}{others} is not finite"
-            + ("." if math.isfinite(_number_of(loss)) else f", and the loss itself is {_number_of(loss)}.")
-        )
-        if self._on_stall == "raise":
-            raise TrainingError(text)
-        warnings.warn(text, RuntimeWarning, stacklevel=4)
-
     def state_dict(self) -> dict[str, Any]:
         """Return all that changes from step to step, of the inner optimizer too, as arrays by name."""
         state = {f"inner/{key}": array for key, array in self.inner.state_dict().items()}
         state |= {f"loss_scale/{field}": np.array(getattr(self.loss_scale, field)) for field in _moving(self.loss_scale)}
-        state |= {"calls": array_of(self._state.calls).copy(), "stalled": np.array(self._stalled)}
+        state |= {"calls": array_of(self._state.calls).copy(), "stalled": np.array(self._watch.stalled)}
         return state | {f"accumulated/{name}": array_of(self._state.sums[name]).copy() for name in sorted(self._state.summed)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -344,7 +309,7 @@ class LossScaleOptimizer:
         self._state.check_sums(groups["accumulated"])
         self.inner.load_state_dict(groups["inner"])
         self._take_over(scale)
-        self._stalled = stalled
+        self._watch.stalled = stalled
         self._state.load_sums(calls, groups["accumulated"])
 
 
@@ -357,18 +322,6 @@ class _Step(NamedTuple):
     def after_run(self, applied: bool, loss: Any, diagnosis: "Diagnosis") -> None:
         """Let the optimizer look at a run."""
         self.optimizer.after_run(self.names, applied, loss, diagnosis)
-
-
-def _number_of(loss: Any) -> float:
-    """Return a loss as a number, 0 where there is none.
-
-    Raises:
-        TrainingError: If it is not one.
-    """
-    try:
-        return 0.0 if loss is None else float(np.asarray(loss).item())
-    except (TypeError, ValueError):
-        raise TrainingError(f"A loss is one number. Received: {loss!r:.200}") from None
 
 
 def _moving(scale: LossScale) -> dict[str, type[float] | type[int]]:

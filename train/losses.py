@@ -13,6 +13,7 @@ from ..graph import nn
 from ..graph.errors import TrainingError, did_you_mean
 from ..graph.tracing.array import SymbolicArray
 from ..graph.tracing.operations import static_shape, symbolic
+from ..graph.tracing.variable import Variable
 from .layers.dense import shown
 
 #: Probabilities are kept this far from 0 and 1, so that their logarithms are finite.
@@ -139,6 +140,19 @@ def find_loss(given: Any) -> Loss:
             f"A loss is a function of y_true and y_pred, or one of {', '.join(LOSSES)}.{hint} Received: {given!r}"
         )
     return LOSSES[given]
+
+
+def mean_of(name: str, numbers: Any) -> Any:
+    """Return the mean of what a loss or a metric returned.
+
+    Raises:
+        TrainingError: If that is no array.
+    """
+    if not isinstance(numbers, SymbolicArray | Variable | np.ndarray | np.generic | int | float):
+        raise TrainingError(
+            f"Losses and metrics return an array, a number for each example. Received: {numbers!r:.200} from {name!r}"
+        )
+    return np.mean(numbers)  # type: ignore[arg-type]
 
 
 def paired(name: str, y_true: Any, y_pred: Any) -> tuple[Any, Any]:

@@ -6,35 +6,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..graph.errors import TrainingError, did_you_mean
+from ..graph.errors import TrainingError
 from ..graph.trace import TensorSpec, trace
-from ..graph.tracing.array import SymbolicArray
 from ..graph.tracing.context import name_scope
-from ..graph.tracing.structure import leaves, rebuild
-from ..graph.tracing.variable import Variable
 from ..rewrite import Policy
 from .callbacks import Callback, check_callbacks
-from .data import as_data, as_pair, batches, check_count
+from .data import as_data, as_pair, batches, check_count, join_results
 from .fitting import Plan, run_epochs, split_validation
 from .function import Function
 from .history import History, Means
 from .layers.layer import Layer
 from .loss_scale_optimizer import LossScaleOptimizer
-from .losses import Loss, SparseCategoricalCrossentropy, find_loss
+from .losses import Loss, SparseCategoricalCrossentropy, find_loss, mean_of
 from .metrics import find_metrics
-from .optimizers import LAMB, SGD, Adagrad, Adam, AdamW, Optimizer, RMSprop
+from .optimizer import Optimizer
+from .optimizers import find_optimizer
 
 if TYPE_CHECKING:
-    from .optimizers import StepResult
-
-OPTIMIZERS: dict[str, Callable[[], Optimizer]] = {
-    "adagrad": Adagrad,
-    "adam": Adam,
-    "adamw": AdamW,
-    "lamb": LAMB,
-    "rmsprop": RMSprop,
-    "sgd": SGD,
-}
+    from .optimizer import StepResult
 
 
 class Model(Layer):
@@ -188,7 +177,9 @@ class Model(Layer):
         x, y, validation = split_validation(*as_pair(x, y), validation_data, validation_split)
         for pair in [(x, y), *([] if validation is None else [validation])]:
             self._check_data(*pair)
-        self._check_optimizer()
+        optimizer = self.optimizer.inner if isinstance(self.optimizer, LossScaleOptimizer) else self.optimizer
+        assert optimizer is not None
+        optimizer.claim(self.trainable_variables, self)
         seed = seed if seed is not None else self.seed if self.seed is not None else int(np.random.default_rng().integers(2**32))
         plan = Plan(x, y, validation, batch_size, range(initial_epoch, epochs), seed if shuffle else None)
         return run_epochs(self, plan, watching, verbose)
@@ -219,7 +210,7 @@ class Model(Layer):
         check_count("batch_size", batch_size)
         x = as_data("x", x)
         found = self._function("predict", self._traced_prediction, x=x)
-        return _joined([found(x[chosen]) for chosen in batches(len(x), batch_size)])
+        return join_results([found(x[chosen]) for chosen in batches(len(x), batch_size)])
 
     def summary(self) -> None:
         """Print a table of its layers; shapes and parameters are known when it is built."""
@@ -315,7 +306,9 @@ class Model(Layer):
         """Return loss and metrics of a batch, computed in float32: targets may be numbers that float16 does not have."""
         assert self.loss is not None
         with name_scope("loss", dtype="float32"):
-            return {name: _mean(name, function(y, predictions)) for name, function in {"loss": self.loss, **self.metrics}.items()}
+            return {
+                name: mean_of(name, function(y, predictions)) for name, function in {"loss": self.loss, **self.metrics}.items()
+            }
 
     def _function(self, name: str, traced: Callable[..., Any], **arrays: Any) -> Function:
         """Return a function for arrays of these kinds and any number of examples."""
@@ -326,20 +319,6 @@ class Model(Layer):
         if self._step is None:
             raise TrainingError(f"compile(optimizer=…, loss=…) says how {self!r} is trained. Received: {what} before it")
 
-    def _check_optimizer(self) -> None:
-        """Refuse an optimizer whose slots are for other variables of the same names."""
-        optimizer = self.optimizer.inner if isinstance(self.optimizer, LossScaleOptimizer) else self.optimizer
-        assert optimizer is not None
-        for variable in self.trainable_variables:
-            known = optimizer.owners.setdefault(variable.name, variable)
-            if known is not variable and variable.name in optimizer.slots:
-                raise TrainingError(
-                    f"{optimizer!r} has trained variables of another model that are called {variable.name!r} and so on, whose slots it "
-                    "has: compile this model with a new optimizer, or give the models names. "
-                    f"Received: {self!r}"
-                )
-            optimizer.owners[variable.name] = variable
-
     def _check_data(self, x: Any, y: Any) -> None:
         """Make the variables if there are none, and refuse labels that are no classes."""
         self.build(x.shape, x.dtype)
@@ -348,103 +327,3 @@ class Model(Layer):
 
     def _free_path(self) -> str:
         return self._given_name or ""
-
-
-class Sequential(Model):
-    """A model of layers, one after the other.
-
-    Args:
-        layers: The layers.
-        name: Stands before the names of its variables, where it is given.
-        seed: Makes start values and the order of examples the same every time.
-
-    Raises:
-        TrainingError: If something is no layer.
-
-    Example:
-        >>> from ampgraph.train import layers
-        >>> model = Sequential([layers.Dense(4, activation="relu"), layers.Dense(2)], seed=0)
-        >>> model.predict(np.ones((3, 5))).shape
-        (3, 2)
-    """
-
-    def __init__(self, layers: Iterable[Layer] = (), *, name: str | None = None, seed: int | None = None) -> None:
-        super().__init__(name=name, seed=seed)
-        self._layers: list[Layer] = []
-        if isinstance(layers, Layer) or not isinstance(layers, Iterable):
-            raise TrainingError(f"A Sequential is made of a list of layers. Received: {layers!r}")
-        for layer in layers:
-            self.add(layer)
-
-    def add(self, layer: Layer) -> None:
-        """Add a layer behind the others.
-
-        Raises:
-            TrainingError: If it is none, or the model has been used already.
-        """
-        if not isinstance(layer, Layer):
-            raise TrainingError(
-                f"A Sequential is made of layers, such as ampgraph.layers.Dense(64); Activation makes one of a function. Received: {layer!r}"
-            )
-        if layer is self:
-            raise TrainingError(f"A Sequential is no layer of its own. Received: {layer!r}")
-        if self._built:
-            raise TrainingError(f"{self!r} was built already: make a new one with this layer. Received: {layer!r}")
-        self._layers.append(layer)
-
-    @property
-    def layers(self) -> list[Layer]:
-        """Its layers; one that stands twice is there twice."""
-        return list(self._layers)
-
-    def call(self, x: Any) -> Any:
-        """Return what the last layer returns."""
-        for layer in self._layers:
-            x = layer(x)
-        return x
-
-
-def _mean(name: str, numbers: Any) -> Any:
-    """Return the mean of what a loss or a metric returned.
-
-    Raises:
-        TrainingError: If that is no array.
-    """
-    if not isinstance(numbers, SymbolicArray | Variable | np.ndarray | np.generic | int | float):
-        raise TrainingError(
-            f"Losses and metrics return an array, a number for each example. Received: {numbers!r:.200} from {name!r}"
-        )
-    return np.mean(numbers)  # type: ignore[arg-type]
-
-
-def _joined(parts: list[Any]) -> Any:
-    """Return the results for several batches as those for all of them.
-
-    Raises:
-        TrainingError: If they are no arrays of examples.
-    """
-    columns = zip(*([leaf for _, leaf in leaves(part)] for part in parts), strict=True)
-
-    def join(path: str, leaf: Any) -> Any:
-        if not np.ndim(leaf):
-            raise TrainingError(
-                f"predict joins arrays whose first axis is that of the examples. Received: {leaf!r:.200} for each batch"
-                + (f", as {path}" if path else "")
-            )
-        return np.concatenate(next(columns))
-
-    return rebuild(parts[0], join)
-
-
-def find_optimizer(given: Any) -> Optimizer | LossScaleOptimizer:
-    """Return the optimizer that a user means by a name or an optimizer.
-
-    Raises:
-        TrainingError: If it is none.
-    """
-    if isinstance(given, Optimizer | LossScaleOptimizer):
-        return given
-    if isinstance(given, str) and given.lower() in OPTIMIZERS:
-        return OPTIMIZERS[given.lower()]()
-    hint = did_you_mean(given.lower(), OPTIMIZERS) if isinstance(given, str) else ""
-    raise TrainingError(f"An optimizer is one of ampgraph.train, or one of {', '.join(OPTIMIZERS)}.{hint} Received: {given!r}")

@@ -1,5 +1,6 @@
 """Models in files: variables, the optimizer's state and how all of it was made, in one ``.npz`` file without code."""
 
+import contextlib
 import json
 from os import PathLike
 from pathlib import Path
@@ -11,11 +12,13 @@ from ..graph.errors import AmpgraphError, FormatError, TrainingError
 from ..graph.formats.arrays import load_arrays, packed_arrays
 from ..graph.formats.files import write_bytes
 from ..rewrite import Policy
+from .checkpoint import check_arrays, saved_arrays
 from .config import describe_layer, describe_loss, describe_optimizer, make_layer, make_loss, make_optimizer
 from .layers.initializers import Starts
 from .layers.layer import Layer
 from .metrics import find_metrics
-from .model import Model, Sequential
+from .model import Model
+from .sequential import Sequential
 
 _FORMAT = "ampgraph model 1"
 
@@ -24,14 +27,7 @@ def save_model(model: Model, path: str | PathLike[str]) -> None:
     """Write a model to a file, which takes its name when it is complete: see :meth:`Model.save`."""
     if not model.variables:
         raise TrainingError(f"{model!r} has no variables yet: build it, or train it first.")
-    arrays: dict[str, Any] = {"model": np.array(json.dumps(_describe(model)))}
-    for variable in model.variables:
-        key = f"variables/{variable.name}"
-        if key in arrays:
-            raise TrainingError(f"Variables are saved by their names. Received: {variable.name!r} twice")
-        arrays[key] = np.asarray(variable.value)
-    if model.optimizer is not None:
-        arrays |= {f"optimizer/{key}": array for key, array in model.optimizer.state_dict().items()}
+    arrays = {"model": np.array(json.dumps(_describe(model))), **saved_arrays(model.variables, model.optimizer)}
     write_bytes(Path(path), packed_arrays(arrays))
 
 
@@ -78,13 +74,7 @@ def fill_model(model: Model, path: str | PathLike[str]) -> None:
     """Let a model go on from a file: see :meth:`Model.load`."""
     _, variables, state = _read(path)
     _check_names(path, model, variables)
-    for variable in model.variables:
-        found = variables[variable.name]
-        if found.shape != variable.shape or found.dtype != variable.dtype:
-            raise TrainingError(
-                f"Variable {variable.name!r} is {variable.dtype}{list(variable.shape)}, but {found.dtype}{list(found.shape)} in "
-                f"{str(path)!r}."
-            )
+    check_arrays(path, model.variables, variables)
     model.take_state(state)
     for variable in model.variables:
         variable.assign(variables[variable.name])
@@ -108,15 +98,15 @@ def _describe(model: Model) -> dict[str, Any]:
         found["own"] = str(error)
     if model.optimizer is None or model.loss is None:
         return found
-    try:
-        loss = describe_loss(model.loss)
-        metrics = list(model.metrics)
-        if find_metrics(metrics, model.loss) != model.metrics:
-            raise TrainingError("Metrics are functions of your own.")
-        policy = None if model.policy is None else model.policy.to_toml()
-        found["compile"] = {"optimizer": describe_optimizer(model.optimizer), "loss": loss, "metrics": metrics, "policy": policy}
-    except TrainingError as error:
-        found["own"] = str(error)
+    metrics = list(model.metrics)
+    with contextlib.suppress(TrainingError):  # where something is of the user's own, the model that is loaded is compiled again
+        if find_metrics(metrics, model.loss) == model.metrics:
+            found["compile"] = {
+                "optimizer": describe_optimizer(model.optimizer),
+                "loss": describe_loss(model.loss),
+                "metrics": metrics,
+                "policy": None if model.policy is None else model.policy.to_toml(),
+            }
     return found
 
 

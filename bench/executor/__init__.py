@@ -32,7 +32,7 @@ from bench.executor.turns import OURS, peer_command, time_in_turns
 from bench.executor.weights import draw_filled
 from bench.onnx.arrays import write_arrays
 from bench.onnx.feeds import make_feeds
-from bench.results import console, machine, progress, table, write
+from bench.results import check_counts, console, machine, progress, table, write
 
 DTYPES = ("float16", "bfloat16")
 
@@ -61,10 +61,7 @@ def run(options: argparse.Namespace) -> None:
         ValueError: If an option makes no sense, or a model cannot be loaded or given feeds.
         RuntimeError: If an executor's process does not start.
     """
-    for name in ("repeat", "threads"):
-        given = getattr(options, name)
-        if min(given if isinstance(given, list) else [given]) < 1:
-            raise ValueError(f"--{name} is at least 1. Received: {given}")
+    check_counts(options, "repeat", "threads")
     facts = machine()
     screen = console()
     with contextlib.ExitStack() as stack:

@@ -33,7 +33,7 @@ from bench.onnx.known import add_peers
 from bench.onnx.ours import convert_file
 from bench.onnx.programs import ask
 from bench.onnx.summary import limits, markdown, tables
-from bench.results import console, limits_table, machine, table, write
+from bench.results import check_counts, console, limits_table, machine, table, write
 
 #: The peers, and the dtypes that they can be asked for.
 PEERS = {
@@ -70,8 +70,7 @@ def run(options: argparse.Namespace) -> None:
     """
     dtypes = _dtypes(options.dtype)
     peers = _peers(options.peer)
-    if options.repeat < 1:
-        raise ValueError(f"--repeat is at least 1. Received: {options.repeat}")
+    check_counts(options, "repeat")
     paths = _models(options.folder, options.only)
     facts = machine()
     screen = console()

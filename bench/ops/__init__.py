@@ -24,7 +24,7 @@ from bench.executor.turns import OURS, peer_command, time_in_turns
 from bench.onnx.arrays import write_arrays
 from bench.ops.cases import CASES, Case, build
 from bench.ops.casts import SIZES, limits, time_casts
-from bench.results import console, limits_table, machine, made_by, markdown_table, progress, table, write
+from bench.results import check_counts, console, limits_table, machine, made_by, markdown_table, progress, table, write
 
 _LIMIT = 60
 
@@ -51,9 +51,7 @@ def run(options: argparse.Namespace) -> None:
         ValueError: If an option makes no sense.
         RuntimeError: If an executor's process does not start.
     """
-    for name, given in (("repeat", options.repeat), ("sizes", min(options.sizes))):
-        if given < 1:
-            raise ValueError(f"--{name} is at least 1. Received: {given}")
+    check_counts(options, "repeat", "sizes")
     facts = machine()
     screen = console()
     cases = [case for case in CASES if case.group in options.only]

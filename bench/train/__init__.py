@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.results import Limit, console, limits_table, machine, made_by, markdown_table, median, table, write
+from bench.results import Limit, check_counts, console, limits_table, machine, made_by, markdown_table, median, table, write
 from bench.train.cases import CASES, Case, data, difference, traced, written
 from bench.train.planned import planned_peak
 from bench.train.transformer import specialized
@@ -40,8 +40,7 @@ def run(options: argparse.Namespace) -> None:
     Raises:
         ValueError: If an option makes no sense.
     """
-    if options.repeat < 1:
-        raise ValueError(f"--repeat is at least 1. Received: {options.repeat}")
+    check_counts(options, "repeat")
     facts = machine()
     results = [{"name": name, **_measure(CASES[name], options.repeat)} for name in options.only]
     memory = {dtype: _peak(CASES["CNN"], dtype) for dtype in ("float32", "float16")}

@@ -4,16 +4,15 @@
 is counted are products: a multiply-add is two FLOPs.
 """
 
-from .sizes import ShapeOf, Work
-
-__all__ = ["ShapeOf", "Work", "multiplies", "work_of"]
-
 from typing import TYPE_CHECKING
 
 from . import attention, convolution, matrices, recurrent
+from .sizes import ShapeOf, Work
 
 if TYPE_CHECKING:
     from ..graph import Node
+
+__all__ = ["ShapeOf", "Work", "multiplies", "work_of"]
 
 _RULES = {**matrices.RULES, **convolution.RULES, **recurrent.RULES, **attention.RULES}
 

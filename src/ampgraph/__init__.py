@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ampgraph import train as train
-    from ampgraph.calibration.loop import CalibrationResult as CalibrationResult
     from ampgraph.calibration.loop import calibrate as calibrate
+    from ampgraph.calibration.result import CalibrationResult as CalibrationResult
     from ampgraph.explaining import explain as explain
     from ampgraph.graph import nn as nn
     from ampgraph.graph import random as random
@@ -78,8 +78,8 @@ if TYPE_CHECKING:
     from ampgraph.train.function import Function as Function
     from ampgraph.train.function import function as function
     from ampgraph.train.model import Model as Model
-    from ampgraph.train.model import Sequential as Sequential
     from ampgraph.train.model_file import load_model as load_model
+    from ampgraph.train.sequential import Sequential as Sequential
 
 __version__ = "0.1.0"
 
@@ -87,7 +87,7 @@ __version__ = "0.1.0"
 _NAMES = {
     "Advice": "ampgraph.rewrite",
     "AmpgraphError": "ampgraph.graph.errors",
-    "CalibrationResult": "ampgraph.calibration.loop",
+    "CalibrationResult": "ampgraph.calibration.result",
     "DType": "ampgraph.graph.dtypes",
     "DynamicLossScale": "ampgraph.train",
     "FixedLossScale": "ampgraph.train",
@@ -108,7 +108,7 @@ _NAMES = {
     "Program": "ampgraph.kernels.program",
     "RewriteReport": "ampgraph.rewrite",
     "RewriteResult": "ampgraph.rewrite",
-    "Sequential": "ampgraph.train.model",
+    "Sequential": "ampgraph.train.sequential",
     "Shape": "ampgraph.graph.types",
     "Target": "ampgraph.rewrite",
     "Tensor": "ampgraph.graph.types",

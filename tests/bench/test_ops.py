@@ -29,7 +29,10 @@ def test_reductions_and_casts(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["--repeat", "0"], "--repeat is at least 1. Received: 0"), (["--sizes", "5", "0"], "--sizes is at least 1. Received: 0")],
+    [
+        (["--repeat", "0"], "--repeat is at least 1. Received: 0"),
+        (["--sizes", "5", "0"], "--sizes is at least 1. Received: [5, 0]"),
+    ],
 )
 def test_bad_arguments_end_with_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ops", *arguments]) == 1

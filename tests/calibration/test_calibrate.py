@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ampgraph as ag
-from ampgraph.calibration.loop import Progress
+from ampgraph.calibration.result import Progress
 from ampgraph.calibration.trials import output_error
 from ampgraph.graph.errors import KernelError
 from ampgraph.graph.formats.onnx import read_model

@@ -6,70 +6,14 @@ import numpy as np
 import pytest
 
 import ampgraph as ag
-from ampgraph import DynamicLossScale, Graph, LossScaleOptimizer, Shape, Tensor, train
-from ampgraph.graph.graph import Node, Value
-from ampgraph.kernels.apply_gradients import apply_gradients_attributes
+from ampgraph import DynamicLossScale, LossScaleOptimizer, Shape, Tensor, train
+from ampgraph.graph.graph import Node
 from ampgraph.kernels.loss_scaling import ScaleRules
+from tests.train.step_graph import STARTS, StepGraph
 from tests.train.variables import Box
 
-STARTS = [[1.0, -2.0, 0.5], [[0.25, 3.0], [-1.0, 0.0]]]
 
-
-class Step:
-    """A graph whose one run is a step: gradients are fed, and what the node says and all variables come out."""
-
-    def __init__(self, optimizer: LossScaleOptimizer, dtype: str = "float32", scaled: bool = True) -> None:
-        self.graph = graph = Graph("step")
-        update, scale = optimizer.inner.update._replace(skip_nonfinite=True), optimizer.loss_scale
-        float32, self.starts = ag.find_dtype("float32"), dict[str, Any]()
-        variables = [self._variable(f"v{i}", np.array(start, np.float32)) for i, start in enumerate(STARTS)]
-        slots = [
-            self._variable(f"v{i}/{slot}", np.full_like(np.array(start, np.float32), value))
-            for i, start in enumerate(STARTS)
-            for slot, value in update.rule.slots.items()
-        ]
-        counters = [self._variable(name, np.int64(0)) for name in ("good_steps", "bad_steps", "calls", "global_step")]
-        loss_scale = self._variable("loss_scale", np.float32(scale.scale))
-        gradients = [graph.add_input(f"g{i}", ag.find_dtype(dtype), Shape(np.shape(start))) for i, start in enumerate(STARTS)]
-        rate = self._constant(np.float32(optimizer.learning_rate))
-        rules = scale.rules if isinstance(scale, DynamicLossScale) else None
-        self.node = graph.add(
-            "ApplyGradients",
-            [*variables, *slots, loss_scale, *counters, rate, *gradients],
-            domain="ampgraph",
-            attributes=apply_gradients_attributes(update, rules, len(STARTS), scaled=scaled),
-            types={f"T[{i}]": ag.find_dtype(dtype) for i in range(len(STARTS))},
-        )
-        handles = [*variables, *slots, loss_scale, *counters]
-        types = [float32] * (len(handles) - 4) + [ag.find_dtype("int64")] * 4
-        reads = [
-            graph.add("ReadVariableOp", [handle], types={"dtype": dtype}, controls=[self.node]).outputs[0]
-            for handle, dtype in zip(handles, types, strict=True)
-        ]
-        self.names = [handle.producer.name for handle in handles]
-        graph.outputs = [*self.node.outputs, *reads]
-        graph.output_names = [f"out{i}" for i in range(len(graph.outputs))]
-
-    def _constant(self, array: Any) -> Value:
-        tensor = Tensor.of(array)
-        return self.graph.add("Const", attributes={"value": tensor}, types={"dtype": tensor.dtype}).outputs[0]
-
-    def _variable(self, name: str, start: Any) -> Value:
-        self.starts[name] = start
-        attributes = {"shape": Shape(start.shape)}
-        return self.graph.add(
-            "VarHandleOp", name=name, attributes=attributes, types={"dtype": ag.find_dtype(start.dtype.name)}
-        ).outputs[0]
-
-    def program(self) -> ag.Program:
-        program = ag.compile(self.graph)
-        from ampgraph.kernels.handle import Handle
-
-        program.state.update({Handle(name): array for name, array in self.starts.items()})
-        return program
-
-
-def outputs(step: Step, results: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+def outputs(step: StepGraph, results: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """Return what the node says, and what variables hold."""
     values = list(results.values())
     return [value.item() for value in values[:4]], dict(zip(step.names, values[4:], strict=True))
@@ -88,7 +32,7 @@ OPTIMIZERS = [
 @pytest.mark.parametrize("inner", OPTIMIZERS, ids=repr)
 def test_steps_as_the_optimizer_on_the_host_does(inner: train.Optimizer) -> None:
     optimizer = LossScaleOptimizer(inner, DynamicLossScale(8.0, growth_interval=2, hysteresis=2))
-    step, rng = Step(optimizer), np.random.default_rng(3)
+    step, rng = StepGraph(optimizer), np.random.default_rng(3)
     program, boxes = step.program(), [Box(f"v{i}", start) for i, start in enumerate(STARTS)]
     for bad in (None, None, np.inf, np.nan, None, None, None):
         scale = optimizer.loss_scale.scale
@@ -115,8 +59,8 @@ def test_steps_as_the_optimizer_on_the_host_does(inner: train.Optimizer) -> None
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_low_gradients_are_widened_before_they_are_unscaled(dtype: str) -> None:
-    step = Step(LossScaleOptimizer(train.SGD(1.0), 1024))
-    low = Step(LossScaleOptimizer(train.SGD(1.0), 1024), dtype)
+    step = StepGraph(LossScaleOptimizer(train.SGD(1.0), 1024))
+    low = StepGraph(LossScaleOptimizer(train.SGD(1.0), 1024), dtype)
     gradients = [np.full(np.shape(start), 2.0**-14, ag.find_dtype(dtype).numpy) for start in STARTS]
     _, wanted = outputs(step, step.program()({f"g{i}": g.astype(np.float32) for i, g in enumerate(gradients)}))
     _, held = outputs(low, low.program()({f"g{i}": g for i, g in enumerate(gradients)}))
@@ -124,14 +68,14 @@ def test_low_gradients_are_widened_before_they_are_unscaled(dtype: str) -> None:
 
 
 def test_gradients_that_are_no_longer_scaled_are_taken_as_they_are() -> None:
-    step = Step(LossScaleOptimizer(train.SGD(1.0), 1024), scaled=False)
+    step = StepGraph(LossScaleOptimizer(train.SGD(1.0), 1024), scaled=False)
     said, held = outputs(step, step.program()({"g0": np.ones(3, np.float32), "g1": np.zeros((2, 2), np.float32)}))
     assert held["v0"].tolist() == [0.0, -3.0, -0.5]
     assert said == [True, 1024.0, 1, pytest.approx(3**0.5)]
 
 
 def test_the_rewrite_leaves_the_node_and_its_gradients_in_float32() -> None:
-    step = Step(LossScaleOptimizer(train.SGD(1.0), 1024))
+    step = StepGraph(LossScaleOptimizer(train.SGD(1.0), 1024))
     graph = step.graph
     x = graph.add_input("x", ag.find_dtype("float32"), Shape((2, 2)))
     product = graph.add("MatMul", [x, x], types={"T": ag.find_dtype("float32")})
@@ -143,12 +87,12 @@ def test_the_rewrite_leaves_the_node_and_its_gradients_in_float32() -> None:
 
 
 def test_the_text_form_keeps_it() -> None:
-    graph = Step(LossScaleOptimizer(train.Adam())).graph
+    graph = StepGraph(LossScaleOptimizer(train.Adam())).graph
     assert str(ag.parse_graph(str(graph))) == str(graph)
 
 
 def changed(attributes: dict[str, Any]) -> ag.Program:
-    step = Step(LossScaleOptimizer(train.SGD(1.0, momentum=0.5)))
+    step = StepGraph(LossScaleOptimizer(train.SGD(1.0, momentum=0.5)))
     node: Node = step.node
     node.attributes = {**node.attributes, **attributes}
     return step.program()
@@ -171,7 +115,7 @@ def test_attributes_that_make_no_sense_are_refused(attributes: dict[str, Any], m
 
 
 def test_a_gradient_of_another_shape_is_refused() -> None:
-    step = Step(LossScaleOptimizer(train.SGD(1.0)))
+    step = StepGraph(LossScaleOptimizer(train.SGD(1.0)))
     step.starts["v0"] = np.zeros(4, np.float32)
     with pytest.raises(ag.KernelError, match=r"Variable 'v0' must be .* of its shape. Received: float32\[4\], .* float32\[3\]"):
         step.program()({"g0": np.ones(3, np.float32), "g1": np.zeros((2, 2), np.float32)})

@@ -13,7 +13,7 @@ import ampgraph as ag
 from ampgraph.train.callbacks import Callback, EarlyStopping, ModelCheckpoint
 from ampgraph.train.interrupt import held_interrupts
 
-from .test_model import X, Y, compiled
+from .small_models import X, Y, compiled, weights
 
 
 class Spy(Callback):
@@ -36,11 +36,6 @@ class Spy(Callback):
 
     def on_train_end(self) -> None:
         self.seen.append("end")
-
-
-def weights(model: ag.Sequential) -> list[bytes]:
-    """Return what the variables hold."""
-    return [variable.value.tobytes() for variable in model.variables]
 
 
 def test_the_order_of_examples_follows_from_the_seed() -> None:
@@ -148,7 +143,7 @@ def test_early_stopping(options: Any, numbers: Any, epochs: int, best: int | Non
 
     class Keep(Callback):
         def on_epoch_begin(self, epoch: int) -> None:
-            states.append(weights(self.model))  # type: ignore[arg-type]
+            states.append(weights(self.model))
 
     history = model.fit(X, Y, epochs=len(numbers), verbose=0, callbacks=[Script(*numbers), stop, Keep()])
     assert len(history.epoch) == epochs

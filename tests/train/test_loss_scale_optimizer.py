@@ -100,11 +100,11 @@ def test_says_which_gradient_keeps_training_from_getting_on(scale: Any, skips: i
     ):
         optimizer.apply_gradients(bad)
     optimizer.apply_gradients(bad)  # warned once
-    optimizer = LossScaleOptimizer(train.SGD(1.0), 2.0, max_skips=2, on_stall="raise")
+    optimizer = LossScaleOptimizer(train.SGD(1.0), 1000.1, max_skips=2, on_stall="raise")
     optimizer.apply_gradients(bad)
     optimizer.apply_gradients(pair([1.0], box))  # no longer in a row
     optimizer.apply_gradients(bad)
-    with pytest.raises(ag.TrainingError, match=r"2 steps in a row were dropped at the loss scale 2"):
+    with pytest.raises(ag.TrainingError, match=r"2 steps in a row were dropped at the loss scale 1000.1"):
         optimizer.apply_gradients(bad)
 
 

@@ -1,4 +1,4 @@
-"""Models: trainings of Keras reproduced, the seed's example, and what data are refused."""
+"""Models: trainings of Keras reproduced, an example from end to end, and what data are refused."""
 
 from typing import Any
 
@@ -9,21 +9,7 @@ import ampgraph as ag
 from ampgraph import layers
 
 from .keras_data import KERAS, array
-
-
-def mlp(**options: Any) -> ag.Sequential:
-    """Return a small model."""
-    return ag.Sequential([layers.Dense(8, activation="relu"), layers.Dense(3, activation="softmax")], **options)
-
-
-def compiled(loss: Any = "mse", metrics: Any = (), **options: Any) -> ag.Sequential:
-    """Return a small model that can be trained."""
-    model = mlp(seed=0)
-    model.compile(options.pop("optimizer", "sgd"), loss, metrics, **options)
-    return model
-
-
-X, Y = np.random.default_rng(0).random((20, 4)), np.random.default_rng(1).random((20, 3))
+from .small_models import X, Y, compiled, mlp
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in KERAS["fits"]])

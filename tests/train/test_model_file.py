@@ -14,6 +14,8 @@ import pytest
 import ampgraph as ag
 from ampgraph import layers, train
 
+from .small_models import weights
+
 X = np.random.default_rng(0).random((30, 6, 6, 1))
 Y = np.random.default_rng(1).integers(4, size=30)
 
@@ -41,11 +43,6 @@ def wrapped(inner: Any, **options: Any) -> Any:
     """Return an optimizer that scales its loss, of a scale that moves within a few steps."""
     scale = ag.DynamicLossScale(2.0**22, growth_interval=3)
     return ag.LossScaleOptimizer(inner, scale, policy=ag.Policy(target="cpu"), **options)
-
-
-def weights(model: ag.Model) -> dict[str, bytes]:
-    """Return what the variables hold."""
-    return {variable.name: variable.value.tobytes() for variable in model.variables}
 
 
 OPTIMIZERS = {
@@ -121,7 +118,7 @@ def test_options_are_kept(tmp_path: Path) -> None:
     assert loaded.policy == model.policy
     assert loaded.seed == 3
     assert isinstance(loaded.optimizer, ag.LossScaleOptimizer)
-    assert (loaded.optimizer._max_skips, loaded.optimizer._on_stall) == (7, "raise")
+    assert (loaded.optimizer.max_skips, loaded.optimizer.on_stall) == (7, "raise")
     assert loaded.layers[-1].dtype == "float32"
 
 
@@ -144,7 +141,7 @@ def test_models_of_their_own_load_into_what_code_made(tmp_path: Path) -> None:
     part.fit(X, Y, epochs=1, verbose=0)
     part.save(tmp_path / "model")
     with pytest.raises(
-        ag.TrainingError, match=r"a model that only your code can make: .*Its reason: The loss is a function of your own"
+        ag.TrainingError, match=r"a model that only your code can make: .*Its reason: <Net 'net'> is of a class of your own"
     ):
         ag.load_model(tmp_path / "model")
     with pytest.raises(
@@ -161,6 +158,33 @@ def test_models_of_their_own_load_into_what_code_made(tmp_path: Path) -> None:
     with pytest.raises(ag.TrainingError, match="goes on from a state of rule 'sgd'"):
         other.load(tmp_path / "model")
     assert weights(other) == before
+
+
+class Slow(train.SGD):
+    """An optimizer that files do not know."""
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "metrics"),
+    [(train.SGD(lambda step: 0.1), []), (Slow(), []), (wrapped(Slow()), []), (train.SGD(), [lambda y, p: np.mean(p)])],
+)
+def test_what_is_compiled_with_something_of_their_own_is_compiled_again(optimizer: Any, metrics: Any, tmp_path: Path) -> None:
+    model = ag.Sequential([layers.Dense(1)], seed=1)
+    model.compile(optimizer, "mse", metrics)
+    model.fit(X[:, 0, :, 0], Y.reshape(-1, 1), verbose=0)
+    model.save(tmp_path / "model")
+    loaded = ag.load_model(tmp_path / "model")
+    assert (loaded.optimizer, loaded.loss) == (None, None)
+    loaded.compile(optimizer, "mse", metrics)
+    assert weights(loaded) == weights(model)
+
+
+def test_an_activation_of_their_own_is_named(tmp_path: Path) -> None:
+    model = ag.Sequential([layers.Dense(1, activation=lambda x: x)])
+    model.build((None, 4))
+    model.save(tmp_path / "model")
+    with pytest.raises(ag.TrainingError, match="Its reason: The activation of <Dense 'dense'> is a function of your own"):
+        ag.load_model(tmp_path / "model")
 
 
 def test_functions_of_their_own_are_given_again(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from ampgraph.cli.feeds import read_arrays
 from ampgraph.cli.program import ArgumentError, Failure
 
 if TYPE_CHECKING:
-    from ampgraph.calibration.loop import CalibrationResult, Progress
+    from ampgraph.calibration.result import CalibrationResult, Progress
     from ampgraph.graph import Graph
     from ampgraph.rewrite import Policy
 

@@ -24,7 +24,7 @@ from ampgraph.cli.streams import (
 )
 
 if TYPE_CHECKING:
-    from ampgraph.calibration.loop import CalibrationResult
+    from ampgraph.calibration.result import CalibrationResult
     from ampgraph.graph import Graph
     from ampgraph.rewrite import Policy
 
