@@ -1,8 +1,11 @@
 """What the examples share: a model is trained in float32 and in mixed precision, from the same start and on the same data."""
 
 import argparse
+import os
 import time
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -119,10 +122,8 @@ def show(example: Example, outcomes: Sequence[Outcome]) -> Table:
 
 def draw(example: Example, outcomes: Sequence[Outcome], path: str) -> None:
     """Draw the loss and the loss scale of every step."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise SystemExit("Curves are drawn by matplotlib: pip install 'ampgraph[plot]'") from None
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(7, 5), layout="constrained")
     losses, scales = figure.subplots(2, sharex=True, height_ratios=(2, 1))
     for o in outcomes:
@@ -137,13 +138,41 @@ def draw(example: Example, outcomes: Sequence[Outcome], path: str) -> None:
     figure.savefig(path)
 
 
+def count(text: str) -> int:
+    """Return how often something happens."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"at least 1, not {number}")
+    return number
+
+
+def seed(text: str) -> int:
+    """Return what random numbers follow from."""
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"not negative, as {number} is")
+    return number
+
+
+def picture(text: str) -> str:
+    """Return where a picture goes, if it can go there: that is to be known before the training."""
+    if not text.endswith((".png", ".svg", ".pdf")):
+        raise argparse.ArgumentTypeError(f"a picture is a .png, .svg or .pdf file, not {text!r}")
+    folder = Path(text).absolute().parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise argparse.ArgumentTypeError(f"there is no folder for {text!r} that can be written to")
+    if find_spec("matplotlib") is None:
+        raise argparse.ArgumentTypeError("curves are drawn by matplotlib: pip install 'ampgraph[plot]'")
+    return text
+
+
 def main(example: Example, arguments: Sequence[str] | None = None) -> list[Outcome]:
     """Train in every precision, print a table, and draw if asked to."""
     parser = argparse.ArgumentParser(description=f"{example.name}: float32 and mixed precision side by side")
-    parser.add_argument("--epochs", type=int, default=example.epochs, help="how often to go through the data (%(default)s)")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--epochs", type=count, default=example.epochs, help="how often to go through the data (%(default)s)")
+    parser.add_argument("--seed", type=seed, default=0, help="what is drawn at random (0)")
     parser.add_argument("--unscaled", action="store_true", help="also train in float16 without a loss scale")
-    parser.add_argument("--plot", metavar="FILE", help="draw loss and loss scale: FILE.png, .svg or .pdf")
+    parser.add_argument("--plot", metavar="FILE", type=picture, help="draw loss and loss scale: FILE.png, .svg or .pdf")
     given = parser.parse_args(arguments)
     outcomes = []
     console = Console()

@@ -7,7 +7,7 @@ import numpy as np
 
 from .errors import TraceError
 from .tracing.array import SymbolicArray
-from .tracing.operations import apply, size_operand, symbolic
+from .tracing.operations import apply, is_symbolic, size_operand, symbolic
 
 
 def uniform(shape: Sequence[Any], low: Any = 0.0, high: Any = 1.0, *, dtype: Any = np.float32, seed: int | None = None) -> Any:
@@ -20,7 +20,7 @@ def uniform(shape: Sequence[Any], low: Any = 0.0, high: Any = 1.0, *, dtype: Any
         seed: Makes the numbers of all runs the same from one start of the program to the next; an integer other than 0.
     """
     numbers = _draw("RandomUniform", shape, dtype, seed)
-    if low == 0.0 and high == 1.0:
+    if not is_symbolic(low) and not is_symbolic(high) and np.array_equal([low, high], [0, 1]):
         return numbers
     return numbers * (high - low) + low
 
@@ -38,11 +38,18 @@ def truncated_normal(shape: Sequence[Any], *, dtype: Any = np.float32, seed: int
 def integers(low: int, high: int, shape: Sequence[Any], *, dtype: Any = np.int64, seed: int | None = None) -> Any:
     """Return integers from ``low`` up to ``high``, which is not included: see :func:`uniform`."""
     bounds = symbolic(low, np.dtype(dtype)), symbolic(high, np.dtype(dtype))
-    return apply("RandomUniformInt", size_operand(shape), *bounds, **_seeds(seed))
+    return apply("RandomUniformInt", _sizes(shape), *bounds, **_seeds(seed))
 
 
 def _draw(op_type: str, shape: Sequence[Any], dtype: Any, seed: int | None) -> SymbolicArray:
-    return apply(op_type, size_operand(shape), types={"dtype": dtype}, **_seeds(seed))
+    return apply(op_type, _sizes(shape), types={"dtype": dtype}, **_seeds(seed))
+
+
+def _sizes(shape: Any) -> Any:
+    sizes = size_operand(shape if isinstance(shape, tuple | list) else (shape,))
+    if isinstance(sizes, np.ndarray) and (sizes < 0).any():
+        raise TraceError(f"The sizes of random numbers are not negative. Received: {shape!r}")
+    return sizes
 
 
 def _seeds(seed: int | None) -> dict[str, int]:

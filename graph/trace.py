@@ -5,7 +5,7 @@ branches are taken once, and NumPy arrays that are made on the way are constants
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,9 @@ from .types import Shape
 class TensorSpec:
     """What an argument will be: its shape, where None is a size that is not known yet, its dtype, and its name in the graph.
 
+    Raises:
+        TraceError: If the shape is none.
+
     Example:
         >>> TensorSpec([None, 64])
         TensorSpec([?,64], float32)
@@ -32,7 +35,13 @@ class TensorSpec:
     __slots__ = ("dtype", "name", "shape")
 
     def __init__(self, shape: Any, dtype: Any = np.float32, name: str = "") -> None:
-        self.shape = Shape(tuple(shape))
+        sizes = tuple(shape) if isinstance(shape, Iterable) and not isinstance(shape, str) else (-1,)
+        if any(
+            not isinstance(size, str | int | np.integer | None) or (not isinstance(size, str | None) and size < 0)
+            for size in sizes
+        ):
+            raise TraceError(f"The shape of a TensorSpec is a list of sizes, such as [None, 64]. Received: {shape!r}")
+        self.shape = Shape(int(size) if isinstance(size, np.integer) else size for size in sizes)
         self.dtype = dtype_of_array(np.dtype(getattr(dtype, "numpy", dtype)))
         self.name = name
 

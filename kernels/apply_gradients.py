@@ -15,9 +15,13 @@ from .handle import Handle, held
 from .loss_scaling import ScaleRules, ScaleState, next_scale
 from .registry import bound, kernel
 from .update_rules import UPDATE_RULES
+from .values import number
 
 if TYPE_CHECKING:
     from .call import Call
+
+#: Codes of the dtypes that variables may have.
+_FLOATS = {"f", "d"}
 
 
 def apply_gradients_attributes(
@@ -94,7 +98,7 @@ def apply_gradients(call: "Call", *operands: Any) -> tuple[Any, ...]:
 def bind_apply_gradients(call: "Call") -> Callable[..., tuple[Any, ...]]:
     """Return what applies gradients, given what variables hold and the operands. All variables change together, or none."""
     xp = call.xp
-    dtypes = [dtype.numpy if dtype is not None and call.is_used(i) else None for i, dtype in enumerate(call.dtypes)]
+    dtypes = [None if dtype is None or not call.is_used(i) else dtype.numpy for i, dtype in enumerate(call.dtypes)]
     update, rules = read_attributes(call.attr)
     count, width, turns = call.attr("N"), len(update.rule.slots), call.attr("accumulation_steps")
     scaled = call.attr("scaled")
@@ -105,20 +109,32 @@ def bind_apply_gradients(call: "Call") -> Callable[..., tuple[Any, ...]]:
             f"Rule {update.rule.name} has {width} slots for each of {count} variables, and each has an accumulator if there are "
             f"several calls to a step. Received: M={call.attr('M')}, A={call.attr('A')}, accumulation_steps={turns}"
         )
+    slots_at = [slice(count + i * width, count + (i + 1) * width) for i in range(count)]
     rate_at = counters_at + 5
     looks = bool(rules is not None or update.skip_nonfinite or update.clip or call.is_used(3))
+    is_plain = not (looks or scaled or width or update.weight_decay or turns > 1)
+    rule, rule_numbers = update.rule.update, update.numbers
 
     def compute(state: dict[Handle, Any], *operands: Any) -> tuple[Any, ...]:
         handles, rate = operands[:rate_at], float(operands[rate_at])
         gradients: Sequence[Any] = operands[rate_at + 1 :]
-        values = [held(state, handle) for handle in handles]
+        try:
+            values = [state[handle] for handle in handles]
+        except KeyError:
+            values = [held(state, handle) for handle in handles]
         before = values[:count]
-        for handle, variable, gradient in zip(handles, before, gradients, strict=False):
-            if variable.dtype.char not in "fd" or variable.shape != gradient.shape:
-                raise _mismatch(handle, variable, gradient)
+        if [x.shape for x in before] != [x.shape for x in gradients] or not {x.dtype.char for x in before} <= _FLOATS:
+            raise _mismatch(handles, before, gradients)
         scale, good_steps, bad_steps, calls, global_step = values[counters_at:]
-        scaling, step = ScaleState(float(scale), int(good_steps), int(bad_steps)), int(global_step)
-        factor = scaling.scale if scaled else 1.0
+        now, step = float(scale), int(global_step)
+        if is_plain and len({x.dtype for x in (*before, *gradients)}) == 1:  # of small steps asking would be the most
+            dtype = before[0].dtype
+            step += 1
+            at, speed = number(xp, step, dtype), number(xp, rate, dtype)
+            after = [xp.asarray(*rule(xp, at, speed, x, dx, **rule_numbers)) for x, dx in zip(before, gradients, strict=True)]
+            _store(xp, state, {**dict(zip(handles, after, strict=False)), handles[-1]: xp.array(step, global_step.dtype)})
+            return results(True, now, step, math.nan)
+        factor = now if scaled else 1.0
         changes: dict[Handle, Any] = {}
         if turns > 1:
             gradients = _accumulated(xp, values[sums_at:counters_at], gradients, factor)
@@ -127,9 +143,9 @@ def bind_apply_gradients(call: "Call") -> Callable[..., tuple[Any, ...]]:
             changes[handles[counters_at + 3]] = xp.array(done_calls, calls.dtype)
             changes.update(zip(handles[sums_at:], gradients if done_calls else map(xp.zeros_like, gradients), strict=False))
             if done_calls:
-                _store(state, changes)
-                return results(False, scaling.scale, step, math.nan)
-        slots = [values[count + i * width : count + (i + 1) * width] for i in range(count)]
+                _store(xp, state, changes)
+                return results(False, now, step, math.nan)
+        slots = [values[place] for place in slots_at]
         done = apply_step(xp, update, before, slots, gradients, step=step + 1, rate=rate, scale=factor, looks=looks)
         if done.applied:
             step += 1
@@ -138,23 +154,24 @@ def bind_apply_gradients(call: "Call") -> Callable[..., tuple[Any, ...]]:
             if width:
                 changes.update(zip(handles[count:], [value for row in done.slots for value in row], strict=False))
         if rules is not None:
-            scaling = next_scale(rules, scaling, done.finite)
+            scaling = next_scale(rules, ScaleState(now, int(good_steps), int(bad_steps)), done.finite)
+            now = scaling.scale
             numbers = [xp.array(number, old.dtype) for number, old in zip(scaling, values[counters_at:], strict=False)]
             changes.update(zip(handles[counters_at:], numbers, strict=False))
-        _store(state, changes)
-        return results(done.applied, scaling.scale, step, done.grad_norm)
+        _store(xp, state, changes)
+        return results(done.applied, now, step, done.grad_norm)
 
     def results(*numbers: float) -> tuple[Any, ...]:
-        return tuple([dtype and xp.array(number, dtype) for number, dtype in zip(numbers, dtypes, strict=True)])
+        return tuple([None if dtype is None else xp.array(number, dtype) for number, dtype in zip(numbers, dtypes, strict=True)])
 
     return compute
 
 
-def _store(state: dict[Handle, Any], changes: dict[Handle, Any]) -> None:
+def _store(xp: Any, state: dict[Handle, Any], changes: dict[Handle, Any]) -> None:
     """Let variables hold arrays that nothing else holds; nobody can write to them any more."""
-    for value in changes.values():
-        if hasattr(value, "setflags"):  # CuPy's arrays have no such flag
-            value.setflags(write=False)
+    if xp.__name__ == "numpy":  # CuPy's arrays have no such flag
+        for value in changes.values():
+            value.setflags(False)
     state.update(changes)
 
 
@@ -163,7 +180,12 @@ def _accumulated(xp: Any, sums: Sequence[Any], gradients: Sequence[Any], scale: 
     return [xp.asarray(total + unscaled(gradient, scale, total.dtype)) for total, gradient in zip(sums, gradients, strict=True)]
 
 
-def _mismatch(handle: Handle, variable: Any, gradient: Any) -> KernelError:
+def _mismatch(handles: Sequence[Handle], variables: Sequence[Any], gradients: Sequence[Any]) -> KernelError:
+    """Return what is wrong with the first pair that does not go together."""
+    pairs = zip(handles, variables, gradients, strict=False)
+    handle, variable, gradient = next(
+        found for found in pairs if found[1].shape != found[2].shape or found[1].dtype.char not in _FLOATS
+    )
     return KernelError(
         f"Variable {handle.name!r} must be float32 or float64, and its gradient of its shape. Received: "
         f"{variable.dtype}{list(variable.shape)}, and a gradient of {gradient.dtype}{list(gradient.shape)}"

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .update_rules import UpdateRule
+from .values import number
 
 #: How gradients can be clipped: each element, each gradient by its norm, all of them by their common norm, or not at all.
 CLIPS = ("", "value", "norm", "global_norm")
@@ -76,21 +77,24 @@ def apply_step(
         scale: What the gradients were multiplied by.
         looks: Whether it matters that gradients are finite, or what their norm is; where not, they count as finite.
     """
-    gradients = [unscaled(g, scale, variable.dtype) for g, variable in zip(gradients, variables, strict=True)]
-    norms, norm, finite = _norms(xp, gradients, update.clip == "norm") if looks else ([], math.nan, True)
-    if not finite:
-        if update.skip_nonfinite:
+    dtype = variables[0].dtype
+    if scale != 1 or any(x.dtype is not dtype for x in (*variables, *gradients)):
+        gradients = [unscaled(gradient, scale, variable.dtype) for gradient, variable in zip(gradients, variables, strict=True)]
+    norms: list[Any] = []
+    norm, finite = math.nan, True
+    if looks:
+        norms, norm, finite = _norms(xp, gradients, update.clip == "norm")
+        if not finite and update.skip_nonfinite:
             return Applied(False, False, variables, slots, norm)
-        norms = []
     if update.clip:
         norms = norms or [norm] * len(gradients)
         gradients = [clipped(xp, update, gradient, own, norm) for gradient, own in zip(gradients, norms, strict=True)]
-    after, slots_after, dtype, numbers = [], [], None, ()
-    for variable, slot, gradient in zip(variables, slots, gradients, strict=True):
+    after, slots_after, dtype, step_number, rate_number = [], [], None, None, None
+    for variable, slot, gradient in zip(variables, slots, gradients):  # noqa: B905 - as many
         if variable.dtype is not dtype:
             dtype = variable.dtype
-            numbers = dtype.type(step), dtype.type(rate)
-        first, *rest = updated(xp, update, variable, slot, gradient, *numbers)
+            step_number, rate_number = number(xp, step, dtype), number(xp, rate, dtype)
+        first, *rest = updated(xp, update, variable, slot, gradient, step_number, rate_number)
         if not variable.ndim:  # operators make scalars of arrays without sizes
             first, rest = xp.asarray(first), [xp.asarray(slot) for slot in rest]
         after.append(first)
@@ -133,8 +137,8 @@ def clipped(xp: Any, update: Update, gradient: Any, own: Any, norm: float) -> An
     return gradient * (update.bound / xp.maximum(longest, update.bound)).astype(gradient.dtype)
 
 
-def updated(xp: Any, update: Update, variable: Any, slots: Sequence[Any], gradient: Any, step: int, rate: float) -> Any:
-    """Return a variable and its slots after a step; ``step`` counts from 1. It and ``rate`` are scalars of the variable's dtype."""
+def updated(xp: Any, update: Update, variable: Any, slots: Sequence[Any], gradient: Any, step: Any, rate: Any) -> Any:
+    """Return a variable and its slots after a step; ``step`` counts from 1. It and ``rate`` are of the variable's dtype."""
     if update.weight_decay:
         variable = variable - variable * update.weight_decay * rate
     return update.rule.update(xp, step, rate, variable, gradient, *slots, **update.numbers)

@@ -7,7 +7,7 @@ from typing import Any
 
 from .call import Call
 from .registry import bound, kernel
-from .values import wide_dtype
+from .values import number, wide_dtype
 
 #: ONNX's op -> the function of NumPy that it is. TensorFlow calls most of them the same.
 UNARY = {
@@ -103,7 +103,7 @@ def bind_relu(call: Call) -> Any:
     xp, dtype = call.xp, call.operand_dtypes[0]
     if dtype is None or dtype.kind != "float":
         return None
-    zero = wide_dtype(dtype).numpy.type(0)
+    zero = number(xp, 0, wide_dtype(dtype).numpy)
     return lambda x: xp.maximum(x, zero) if x.size < _LONG else bounded(xp, "maximum", x, 0)
 
 

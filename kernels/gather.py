@@ -12,12 +12,12 @@ from .registry import kernel
 from .room import check_room
 
 
-def outside(call: Call, indices: Any, size: Any) -> KernelError:
-    """Return the error that says which indices do not fit an axis (or axes) of ``size``."""
+def outside(call: Call, indices: Any, size: Any, least: str = "minus the size") -> KernelError:
+    """Return the error that says which indices do not fit an axis (or axes) of ``size``, and what the least is that would."""
     low, high = (int(indices.min()), int(indices.max())) if indices.size else (0, 0)
     return KernelError(
-        f"{call.node.op_type}: an index lies outside the data, whose size there is {size}; the least that is allowed is minus "
-        f"the size, the greatest the size less one. Received: indices from {low} to {high}"
+        f"{call.node.op_type}: an index lies outside the data, whose size there is {size}; the least that is allowed is "
+        f"{least}, the greatest the size less one. Received: indices from {low} to {high}"
     )
 
 

@@ -24,6 +24,7 @@ from typing import Any
 
 from ..graph.dtypes import DType
 from ..graph.errors import AmpgraphError
+from ..graph.types import Shape
 from .call import Call
 from .steps import STATE, Line, Plan, Step
 from .values import as_declared, detached, on_grid, spare, widened
@@ -83,10 +84,10 @@ def _line(plan: Plan, start: int, end: int, functions: Sequence[Callable[..., An
     """Return the function that runs the steps from ``start`` to before ``end``."""
     steps = plan.steps[start:end]
     known: dict[str, Any] = {"array": xp.ndarray, "failures": FAILURES, "widened": widened}
-    body, at = list[str](), list[int]()
+    body, at, fresh = list[str](), list[int](), dict[int, Any]()
     for i, step in enumerate(steps):
         known[f"f{i}"] = functions[start + i]
-        written = _written(i, step, known, xp)
+        written = _written(i, step, known, fresh, xp)
         body += written
         at += [start + i] * len(written)
     made = {register for step in steps for register in step.results}
@@ -121,10 +122,17 @@ def _line(plan: Plan, start: int, end: int, functions: Sequence[Callable[..., An
     return known["line"]  # type: ignore[no-any-return]
 
 
-def _written(i: int, step: Step, known: dict[str, Any], xp: Any) -> list[str]:
-    """Return the lines of text that run a step whose function is called ``f{i}``; add what they need to the names."""
+def _written(i: int, step: Step, known: dict[str, Any], fresh: dict[int, Any], xp: Any) -> list[str]:
+    """Return the lines of text that run a step whose function is called ``f{i}``; add what they need to the names.
+
+    ``fresh`` are the registers of arrays that the line made and nothing else shows a part of, with what they are like.
+    """
     kernel = step.kernel
     assert kernel is not None
+    like = _float_arrays(step)
+    if like is None:
+        for register in step.operands:  # a result may be an operand, or show a part of it
+            fresh.pop(register, None)
     operands = [
         "None" if r < 0 else f"widened(r{r})" if not kernel.moves and _is_narrow(dtype) else f"r{r}"
         for r, dtype in zip(step.operands, step.operand_dtypes, strict=True)
@@ -132,34 +140,63 @@ def _written(i: int, step: Step, known: dict[str, Any], xp: Any) -> list[str]:
     given = ", ".join([f"r{STATE}", *operands] if kernel.is_stateful else operands)
     ends = ["".join(f"r{r} = " for r in step.dead) + "None"] if step.dead else []
     if len(step.results) != 1 or step.results[0] < 0:
-        known[f"d{i}"] = _finish_all(step)
         targets = ", ".join(f"r{r}" if r >= 0 else "_" for r in step.results)
+        if kernel.is_stateful:  # what it returns is nobody's part, and declared
+            return [f"{f'{targets}, = ' if targets else ''}f{i}({given})", *ends]
+        known[f"d{i}"] = _finish_all(step)
         return [f"{f'[{targets}] = ' if targets else ''}d{i}(f{i}({given}))", *ends]
     result = f"r{step.results[0]}"
     if kernel.moves:
         known[f"d{i}"] = _moved
-        if kernel.bind is None or step.dead:
+        if step.node.op_type == "Identity":
+            return [f"{result} = {operands[0]}", *ends]
+        if kernel.bind is None or (step.dead and not kernel.is_stateful):
             return [f"{result} = d{i}(f{i}({given}), {bool(step.dead)})", *ends]
-        return [f"{result} = f{i}({given})"]
+        if not step.operands and not kernel.is_stateful:
+            known[f"c{i}"] = known[f"f{i}"]()
+            return [f"{result} = c{i}"]
+        return [f"{result} = f{i}({given})", *ends]
     (dtype,) = step.dtypes
     assert dtype is not None
     known[f"d{i}"] = _finish(step, dtype, xp)
     if step.stays_wide:
         return [f"{result} = d{i}([f{i}({given})])", *ends]
     lines = [f"{result} = f{i}({given})"]
-    large = [f"r{r}.size < {_LEAST_REUSED}" for r in step.dead if kernel.inplace and xp.__name__ == "numpy"]
+    sizes = dict(zip(step.operands, [None if value is None else value.shape.size for value in step.node.inputs], strict=False))
+    large = [
+        r for r in step.dead if kernel.inplace and xp.__name__ == "numpy" and (sizes.get(r) or _LEAST_REUSED) >= _LEAST_REUSED
+    ]
     if large:
         known[f"o{i}"] = partial(_over, step, xp)
         lines = [
-            f"if {' and '.join(large)}: {lines[0]}",
+            f"if {' and '.join(f'r{r}.size < {_LEAST_REUSED}' for r in large)}: {lines[0]}",
             "else:",
             f"  operands = [{', '.join(operands)}]; {ends[0]}",
             f"  {result} = o{i}(operands); operands = None",
         ]
     if dtype.kind in ("string", "handle"):
         return [*lines, f"{result} = d{i}({result})", *ends]
+    if like is not None:
+        function = known[f"f{i}"]
+        free = [r for r in step.dead if fresh.get(r) == like]
+        if free and isinstance(function, xp.ufunc) and getattr(function, "signature", None) is None:  # of single numbers
+            lines = [f"{result} = f{i}({given}, out=r{free[0]})"]
+        if like[1].size is not None:
+            fresh[step.results[0]] = like
+        return [*lines, *ends]
     known[f"t{i}"] = dtype.numpy
     return [*lines, f"if {result}.__class__ is not array or {result}.dtype is not t{i}: {result} = d{i}({result})", *ends]
+
+
+def _float_arrays(step: Step) -> tuple[DType, Shape] | None:
+    """Return dtype and shape of the result if it is sure to be a new array of floats that no kernel widens, like the operands."""
+    kernel, value = step.kernel, step.node.outputs[0] if len(step.results) == 1 else None
+    if kernel is None or kernel.bind is None or kernel.moves or value is None or not value.shape.rank:
+        return None
+    dtype = step.dtypes[0]
+    if dtype is None or dtype.kind != "float" or dtype.bits < 32 or dtype not in step.operand_dtypes:
+        return None
+    return dtype, value.shape
 
 
 def _is_narrow(dtype: DType | None) -> bool:

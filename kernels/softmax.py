@@ -22,7 +22,7 @@ def bind_softmax(call: Call) -> Any:
         return None
 
     def compute(x: Any) -> Any:
-        result = xp.subtract(x, xp.maximum.reduce(x, -1, None, None, True, -xp.inf))
+        result = xp.subtract(x, xp.maximum.reduce(x, -1, None, None, True)) if x.size else xp.empty_like(x)
         xp.exp(result, result)
         return xp.divide(result, xp.add.reduce(result, -1, None, None, True), result)
 

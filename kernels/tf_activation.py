@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .elementwise import bind_relu, bounded, leaky_relu, softplus
 from .registry import bound, kernel
+from .values import number, wide_dtype
 
 if TYPE_CHECKING:
     from .call import Call
@@ -71,9 +72,12 @@ def relu_grad(call: "Call", dy: Any, x: Any) -> Any:
 
 @bound("tf:ReluGrad")
 def bind_relu_grad(call: "Call") -> Any:
-    """Bind :func:`relu_grad`."""
-    greater, multiply = call.xp.greater, call.xp.multiply
-    return lambda dy, x: multiply(dy, greater(x, 0))
+    """Bind :func:`relu_grad` of floats."""
+    dtype = call.operand_dtypes[1]
+    if dtype is None or dtype.kind != "float":
+        return None
+    greater, multiply, zero = call.xp.greater, call.xp.multiply, number(call.xp, 0, wide_dtype(dtype).numpy)
+    return lambda dy, x: multiply(dy, greater(x, zero))
 
 
 @kernel("tf:Relu6Grad", elementwise=True)

@@ -35,6 +35,9 @@ def bind_bias_add(call: "Call") -> Any:
     if not channels_last(call):
         return None
     add = call.xp.add
+    sizes, bias_sizes = (None if value is None else value.shape.dims for value in call.node.inputs)
+    if sizes is not None and len(sizes) > 1 and isinstance(sizes[-1], int) and bias_sizes == sizes[-1:]:
+        return add
 
     def compute(x: Any, bias: Any) -> Any:
         if x.ndim < 2 or bias.shape != x.shape[-1:]:
@@ -57,7 +60,7 @@ def bind_bias_add_grad(call: "Call") -> Any:
     if not channels_last(call) or dtype is None or dtype.kind != "float" or call.xp.__name__ != "numpy":
         return None
     add = call.xp.add.reduce
-    return lambda dy: add(dy, tuple(range(dy.ndim - 1)))
+    return lambda dy: add(dy, 0 if dy.ndim == 2 else tuple(range(dy.ndim - 1)))
 
 
 @kernel("tf:FusedBatchNorm", "tf:FusedBatchNormV2", "tf:FusedBatchNormV3", "tf:_FusedBatchNormEx")

@@ -13,7 +13,7 @@ from .room import check_room
 def check_indices(call: Call, indices: Any, size: int) -> None:
     """Refuse indices that are negative or not below ``size``."""
     if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < size:
-        raise outside(call, indices, size)
+        raise outside(call, indices, size, "0")
 
 
 def take(call: Call, x: Any, indices: Any, axis: int = 0, batch: int = 0) -> Any:
@@ -103,7 +103,7 @@ def coordinates(call: Call, shape: tuple[int, ...], indices: Any) -> tuple[list[
     if all(not c.size or 0 <= int(c.min()) <= int(c.max()) < size for c, size in zip(columns, shape, strict=False)):
         return columns, None
     if call.attr("bad_indices_policy", "") != "IGNORE":
-        raise outside(call, indices, list(shape[: len(columns)]))
+        raise outside(call, indices, list(shape[: len(columns)]), "0")
     fits = xp.ones(indices.shape[:-1], bool)
     for column, size in zip(columns, shape, strict=False):
         fits &= (column >= 0) & (column < size)

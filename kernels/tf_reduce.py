@@ -12,7 +12,7 @@ from .gather import axis_of
 from .reduce import Reduction
 from .registry import bound, kernel
 from .shape import ints
-from .values import wide_dtype
+from .values import number, wide_dtype
 
 
 def _reduction(function: Reduction) -> Callable[..., Any]:
@@ -66,9 +66,16 @@ def _bind_sum(call: Call) -> Any:
     if call.node.op_type == "Sum":
         return lambda x, axes: add(x, places, None, None, keepdims)
 
+    counts: dict[int, Any] = {}
+
     def compute(x: Any, axes: Any) -> Any:
         summed = add(x, places, None, None, keepdims)
-        return summed / wide.type(x.size // summed.size)
+        many = x.size // summed.size
+        count = counts.get(many)
+        if count is None:
+            counts.clear()  # sizes may change from run to run
+            count = counts[many] = number(xp, many, wide)
+        return summed / count
 
     return compute
 

@@ -89,7 +89,7 @@ def dynamic_partition(call: Call, data: Any, partitions: Any) -> tuple[Any, ...]
     """Distribute slices over tensors, by the number that each has."""
     count = call.attr("num_partitions")
     if partitions.size and not 0 <= int(partitions.min()) <= int(partitions.max()) < count:
-        raise outside(call, partitions, count)
+        raise outside(call, partitions, count, "0")
     if data.shape[: partitions.ndim] != partitions.shape:
         raise KernelError(f"DynamicPartition: data begin with {list(partitions.shape)}. Received: {list(data.shape)}")
     return tuple(data[partitions == i] for i in range(count))

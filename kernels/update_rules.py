@@ -5,7 +5,6 @@ array module that they are handed. Arrays are never written over: a row returns 
 """
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 
@@ -15,7 +14,7 @@ class UpdateRule(NamedTuple):
     Attributes:
         name: The rule's name, the key of :data:`UPDATE_RULES`.
         update: ``update(xp, step, rate, variable, gradient, *slots, **numbers)`` returns the new variable and new slots.
-            ``step`` counts from 1 and ``rate`` is the learning rate, scalars of the variable's dtype; gradient and slots have its
+            ``step`` counts from 1 and ``rate`` is the learning rate, of no axes and the variable's dtype; gradient and slots have its
             shape and dtype. All of them may be symbolic arrays of a function that is being traced.
         slots: Names of the slots, in order, and what each is filled with at first.
         numbers: Names of the other numbers of the formula and their defaults.
@@ -23,15 +22,13 @@ class UpdateRule(NamedTuple):
 
     name: str
     update: Callable[..., tuple[Any, ...]]
-    slots: Mapping[str, float] = MappingProxyType({})
-    numbers: Mapping[str, float] = MappingProxyType({})
+    slots: Mapping[str, float] = {}
+    numbers: Mapping[str, float] = {}
 
 
 def sgd(xp: Any, step: Any, rate: Any, variable: Any, gradient: Any) -> tuple[Any, ...]:
     """Go against the gradient."""
-    change = gradient * -rate
-    change += variable
-    return (change,)
+    return (variable - gradient * rate,)
 
 
 def momentum(xp: Any, step: Any, rate: Any, variable: Any, gradient: Any, velocity: Any, *, momentum: float) -> tuple[Any, ...]:

@@ -19,6 +19,11 @@ def kind_of(value: Any) -> str:
     return "nothing" if value is None else getattr(value, "kind", "an array")
 
 
+def number(xp: Any, value: float, dtype: Any) -> Any:
+    """Return a number of a NumPy dtype in the form that functions of the array module take fastest."""
+    return xp.array(value, dtype) if xp.__name__ == "numpy" else dtype.type(value)
+
+
 def read_only(value: Any) -> Any:
     """Return a view of an array that neither kernels nor users can write to; what is no array as it is."""
     if not hasattr(value, "flags"):

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from os import PathLike, fspath
+from os import PathLike, fsdecode
 from typing import TYPE_CHECKING, Any
 
 from ..graph.errors import TrainingError
@@ -67,6 +67,10 @@ class _Watch(Callback):
     def __init__(self, monitor: str, mode: str, min_delta: float = 0.0) -> None:
         if mode not in ("auto", "min", "max"):
             raise TrainingError(f"The mode of {type(self).__name__} is 'auto', 'min' or 'max'. Received: {mode!r}")
+        if not isinstance(monitor, str):
+            raise TrainingError(f"{type(self).__name__} watches a number of the logs by its name. Received: {monitor!r}")
+        if isinstance(min_delta, bool) or not isinstance(min_delta, int | float) or not math.isfinite(min_delta):
+            raise TrainingError(f"The min_delta of {type(self).__name__} is a finite number. Received: {min_delta!r}")
         self.monitor = monitor
         self._sign = -1.0 if mode == "max" or (mode == "auto" and monitor.endswith("accuracy")) else 1.0
         self._min_delta = abs(min_delta)
@@ -164,7 +168,7 @@ class ModelCheckpoint(_Watch):
         self, path: str | PathLike[str], monitor: str = "val_loss", save_best_only: bool = False, mode: str = "auto"
     ) -> None:
         super().__init__(monitor, mode)
-        self.path = fspath(path)
+        self.path = fsdecode(path)
         self.save_best_only = save_best_only
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
@@ -173,7 +177,7 @@ class ModelCheckpoint(_Watch):
             return
         try:
             path = self.path.format(epoch=epoch + 1, **logs)
-        except (KeyError, IndexError, ValueError) as error:
+        except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
             raise TrainingError(
                 f"The path of ModelCheckpoint has braces for epoch, {', '.join(logs)} only. Received: {self.path!r} ({error})"
             ) from None

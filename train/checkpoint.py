@@ -1,13 +1,12 @@
 """Saving and going on: variables and an optimizer's state in one ``.npz`` file, written whole or not at all."""
 
-import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..graph.errors import FormatError, TrainingError
-from ..graph.formats.arrays import load_arrays
+from ..graph.formats.arrays import load_arrays, packed_arrays
 from ..graph.formats.files import write_bytes
 from .optimizers import Variable
 
@@ -35,20 +34,19 @@ def save_checkpoint(path: str | PathLike[str], variables: Iterable[Variable], op
         optimizer: The optimizer.
 
     Raises:
-        TrainingError: If two variables have one name, or they are something else.
+        TrainingError: If two variables have one name, or something is no variable or optimizer.
         OSError: If the file cannot be written.
     """
     import numpy as np
 
+    variables = _checked(variables, optimizer)
     arrays = {f"optimizer/{key}": array for key, array in optimizer.state_dict().items()}
-    for variable in _listed(variables):
+    for variable in variables:
         key = f"variables/{variable.name}"
         if key in arrays:
             raise TrainingError(f"Variables are saved by their names. Received: {variable.name!r} twice")
         arrays[key] = np.asarray(variable.value)
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)
-    write_bytes(Path(path), buffer.getvalue())
+    write_bytes(Path(path), packed_arrays(arrays))
 
 
 def load_checkpoint(path: str | PathLike[str], variables: Iterable[Variable], optimizer: Stateful) -> None:
@@ -63,12 +61,13 @@ def load_checkpoint(path: str | PathLike[str], variables: Iterable[Variable], op
         TrainingError: If the file is no checkpoint, or one of other variables or another optimizer; nothing has changed then.
         OSError: If the file cannot be read.
     """
+    variables = _checked(variables, optimizer)
     arrays = _read(path)
     values, state = (
         {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
         for prefix in ("variables/", "optimizer/")
     )
-    targets = {variable.name: variable for variable in _listed(variables)}
+    targets = {variable.name: variable for variable in variables}
     if targets.keys() != values.keys():
         raise TrainingError(
             f"Checkpoint {str(path)!r} holds the variables {sorted(values)}. Received: {sorted(targets)}, to be filled from it"
@@ -84,15 +83,18 @@ def load_checkpoint(path: str | PathLike[str], variables: Iterable[Variable], op
         variable.assign(values[name])
 
 
-def _listed(variables: Iterable[Variable]) -> list[Variable]:
+def _checked(variables: Any, optimizer: Any) -> list[Variable]:
     """Return variables as a list.
 
     Raises:
-        TrainingError: If they are something else, such as a dict of them.
+        TrainingError: If there are others among them, or the optimizer is none.
     """
-    found = list(variables) if isinstance(variables, Iterable) and not isinstance(variables, Mapping) else None
-    if found is None or not all(hasattr(variable, "assign") for variable in found):
-        raise TrainingError(f"Checkpoints hold a list of variables, such as model.variables. Received: {variables!r}")
+    if not hasattr(optimizer, "state_dict") or not hasattr(optimizer, "load_state_dict"):
+        raise TrainingError(f"A checkpoint has an optimizer of ampgraph.train. Received: {optimizer!r:.200}")
+    found = list(variables) if isinstance(variables, Iterable) else [variables]
+    for variable in found:
+        if not all(hasattr(variable, attribute) for attribute in ("name", "value", "assign")):
+            raise TrainingError(f"A checkpoint has a list of variables, with name, value and assign. Received: {variable!r:.200}")
     return found
 
 

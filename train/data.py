@@ -18,14 +18,17 @@ def as_data(name: str, given: Any) -> Any:
     Raises:
         TrainingError: If it is no array, is empty, holds no numbers, or some that are not finite.
     """
+    if isinstance(given, np.ma.MaskedArray):
+        raise TrainingError(
+            f"{name} is a masked array, whose masked elements would count: give it .filled(…), or what is not masked."
+        )
     try:
         array = np.asarray(given)
     except ValueError as error:
         raise TrainingError(f"{name} is no array: its rows differ in their lengths, or hold something else. {error}") from None
     if array.dtype.kind not in "fiub" or not array.ndim:
-        raise TrainingError(
-            f"{name} is an array of numbers whose first axis is that of the examples. Received: {array.dtype}{list(array.shape)}"
-        )
+        received = f"{array.dtype}{list(array.shape)}" if array.dtype.kind != "O" or array.ndim else type(given).__name__
+        raise TrainingError(f"{name} is an array of numbers whose first axis is that of the examples. Received: {received}")
     if not array.size:
         raise TrainingError(f"{name} holds nothing. Received: {array.dtype}{list(array.shape)}")
     if array.dtype.kind != "f":

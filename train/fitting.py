@@ -79,7 +79,7 @@ def run_epochs(model: "Model", plan: Plan, callbacks: Sequence[Callback], verbos
                 for callback in callbacks:
                     callback.on_epoch_begin(epoch)
                 progress.begin(epoch)
-                logs = _run_epoch(model, plan, epoch, callbacks, progress, interrupts)
+                logs = _run_epoch(model, plan, epoch, history, callbacks, progress, interrupts)
                 if plan.validation is not None:
                     found = model.run_evaluation(*plan.validation, plan.batch_size, interrupts.check)
                     logs |= {f"val_{name}": number for name, number in found.items()}
@@ -94,11 +94,18 @@ def run_epochs(model: "Model", plan: Plan, callbacks: Sequence[Callback], verbos
         progress.close()
     for callback in callbacks:
         callback.on_train_end()
+    model.history = history
     return history
 
 
 def _run_epoch(
-    model: "Model", plan: Plan, epoch: int, callbacks: Sequence[Callback], progress: Progress, interrupts: Interrupts
+    model: "Model",
+    plan: Plan,
+    epoch: int,
+    history: History,
+    callbacks: Sequence[Callback],
+    progress: Progress,
+    interrupts: Interrupts,
 ) -> dict[str, float]:
     """Make the steps of an epoch; return its numbers."""
     count = len(plan.x)
@@ -109,8 +116,7 @@ def _run_epoch(
         x, y = plan.x[chosen], plan.y[chosen]
         result, numbers = model.run_step(x, y)
         loss, applied, scale = float(result.loss), bool(result.applied), float(result.loss_scale)
-        assert model.history is not None
-        model.history.add_step(loss, applied, scale)
+        history.add_step(loss, applied, scale)
         means.add(len(x), {"loss": loss, **numbers})
         logs = means.result() | dropped.count(applied, scale)
         progress.step(logs)

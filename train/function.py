@@ -6,7 +6,7 @@ import inspect
 import re
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
@@ -64,6 +64,7 @@ class Specialization:
         self.variables: Mapping[str, Variable] = MappingProxyType(traced.variables)
         self._watched = _pair(traced.watched, graph, len(traced.graph.outputs))
         self._places = [traced.inputs.index(name) for name in self.program.input_names]
+        self._in_order = self._places == list(range(len(traced.inputs)))
         places = {name: i for i, name in enumerate(traced.graph.output_names)}
         self._rebuild = rebuilder(
             traced.results, lambda leaf: itemgetter(places[leaf.name]) if isinstance(leaf, Output) else lambda outputs: leaf
@@ -90,7 +91,10 @@ class Specialization:
     @property
     def is_current(self) -> bool:
         """Whether the optimizers in it still say what they said when it was traced."""
-        return all(optimizer.policy is policy for optimizer, policy in self._optimizers)
+        for optimizer, policy in self._optimizers:  # noqa: SIM110 - before every run
+            if optimizer.policy is not policy:
+                return False
+        return True
 
     def dtype(self, name: str) -> DType | None:
         """Return the dtype that a value of the graph is computed in: see :meth:`Program.dtype`."""
@@ -124,21 +128,19 @@ class Specialization:
 
     def run(self, arrays: Sequence[Any]) -> Any:
         """Run the graph on the arrays among the arguments, in order; return what the function returns."""
-        inputs = [arrays[i] for i in self._places]
+        inputs = arrays if self._in_order else [arrays[i] for i in self._places]
         with self._lock:
             for optimizer, _ in self._optimizers:
                 optimizer.before_run()
             state = self.program.state
             state.update(zip(self._handles, arrays_of(self._variables), strict=True))
-            before = dict(state)
+            before = dict(state) if self._watched else {}
             outputs = self.program.run(inputs)
             # No feed is a part of what variables hold now: the executor lets them hold nothing that others hold.
-            after = [state[handle] for handle in self._handles]
-            set_arrays(self._variables, after)
-            held = {id(array) if array.base is None else id(_owner(array)) for array in after}
-            for i, output in enumerate(outputs):
-                if id(_owner(output)) in held:
-                    outputs[i] = output.copy()
+            set_arrays(self._variables, map(state.__getitem__, self._handles))
+            for i, output in enumerate(outputs):  # what variables hold cannot be written to, nor can parts of it
+                if output.__class__ is not np.ndarray or not output.flags.writeable:
+                    outputs[i] = _apart(output, arrays_of(self._variables))
             for owner, step, applied, loss in self._watched:
                 diagnosis = Diagnosis(
                     self.program, inputs, before, step, None if loss is None else self.program.graph.outputs[loss]
@@ -148,6 +150,12 @@ class Specialization:
 
     def __repr__(self) -> str:
         return f"<Specialization ({self.signature}): {len(self.program.graph)} nodes>"
+
+
+def _apart(output: Any, held: Iterable[Any]) -> Any:
+    """Return an output, copied if it is a part of an array that a variable holds."""
+    owner = _owner(output)
+    return output.copy() if any(_owner(array) is owner for array in held) else output
 
 
 def _owner(array: Any) -> Any:

@@ -61,6 +61,7 @@ def _check_loss(loss: Any) -> None:
 def scale_loss(owner: Any, loss: Any, scale: Variable) -> Any:
     """Return a loss times the loss scale, computed in float32 or wider."""
     joined(owner)
+    loss = symbolic(loss)
     with name_scope("loss_scale", dtype="float32"):
         return symbolic(loss, np.result_type(loss.dtype, np.float32)) * symbolic(scale.value)
 

@@ -18,6 +18,7 @@ from .state import ScaleVariables, check_state, not_all_named, saved_number
 
 if TYPE_CHECKING:
     from .diagnosis import Diagnosis
+    from .schedules import Schedule
 
 
 class LossScaleOptimizer:
@@ -111,8 +112,12 @@ class LossScaleOptimizer:
 
     @property
     def learning_rate(self) -> float:
-        """The learning rate of the next step."""
+        """The learning rate of the next step; it can be set to a number or a schedule."""
         return self.inner.learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, rate: "float | Schedule") -> None:
+        self.inner.learning_rate = rate
 
     def get_scaled_loss(self, loss: Any) -> Any:
         """Return a loss times the loss scale, in float32 or, if the loss has it, float64."""

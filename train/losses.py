@@ -134,7 +134,7 @@ def find_loss(given: Any) -> Loss:
     if callable(given) and not isinstance(given, type):
         return given  # type: ignore[no-any-return]
     if not isinstance(given, str) or given not in LOSSES:
-        hint = did_you_mean(given, LOSSES) if isinstance(given, str) else ""
+        hint = did_you_mean(given.lower(), LOSSES) if isinstance(given, str) else ""
         raise TrainingError(
             f"A loss is a function of y_true and y_pred, or one of {', '.join(LOSSES)}.{hint} Received: {given!r}"
         )

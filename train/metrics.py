@@ -15,12 +15,17 @@ def accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Any:
 
     Predictions of one number are right on the side of ``threshold`` that the truth, 0 or 1, says. Of those of several, the largest
     must be the class that the truth names, or whose number in it is the largest.
+
+    Raises:
+        TrainingError: If the shapes do not fit.
     """
     wanted, found = static_shape(y_pred), static_shape(y_true)
-    if wanted[-1] == 1:
+    if not wanted:
+        raise TrainingError(f"accuracy takes a prediction for each example. Received: {y_pred!r}")
+    if len(wanted) == 1 or wanted[-1] == 1:
         y_true, y_pred = paired("accuracy", y_true, y_pred)
-        right = np.equal(y_true, (y_pred > threshold).astype(y_true.dtype))
-        return np.mean(right.astype(np.float32), -1)
+        right = np.equal(y_true, (y_pred > threshold).astype(y_true.dtype)).astype(np.float32)
+        return right if len(wanted) == 1 else np.mean(right, -1)
     if len(found) == len(wanted) and found[-1] != 1:
         y_true, y_pred = paired("accuracy", y_true, y_pred)
         truth = np.argmax(y_true, -1)
@@ -56,7 +61,7 @@ def find_metrics(given: Iterable[Any], loss: Loss) -> dict[str, Loss]:
         elif callable(metric) and not isinstance(metric, type):
             function = metric
         else:
-            hint = did_you_mean(metric, known) if isinstance(metric, str) else ""
+            hint = did_you_mean(metric.lower(), known) if isinstance(metric, str) else ""
             raise TrainingError(f"A metric is a function, or one of {', '.join(known)}.{hint} Received: {metric!r}")
         if name in found or name in ("loss", "loss_scale", "skipped"):
             raise TrainingError(f"Metrics differ in their names, and none is called 'loss'. Received: {name!r}")

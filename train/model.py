@@ -8,6 +8,10 @@ import numpy as np
 
 from ..graph.errors import TrainingError, did_you_mean
 from ..graph.trace import TensorSpec, trace
+from ..graph.tracing.array import SymbolicArray
+from ..graph.tracing.context import name_scope
+from ..graph.tracing.structure import leaves, rebuild
+from ..graph.tracing.variable import Variable
 from ..rewrite import Policy
 from .callbacks import Callback, check_callbacks
 from .data import as_data, as_pair, batches, check_count
@@ -94,8 +98,15 @@ class Model(Layer):
         Raises:
             TrainingError: If no layer takes them.
         """
-        if np.dtype(dtype).kind not in "fiub":
+        try:
+            kind = np.dtype(dtype).kind
+        except TypeError:
+            kind = ""
+        if kind not in ("f", "i", "u", "b"):
             raise TrainingError(f"The inputs of models are numbers. Received: {dtype!r}")
+        sizes = tuple(shape) if isinstance(shape, Sequence | np.ndarray) else ()
+        if not sizes or any(size is not None and (not isinstance(size, int | np.integer) or size < 0) for size in sizes):
+            raise TrainingError(f"A model is built for a shape, such as (None, 64). Received: {shape!r}")
         if self.output_shape is None:
             trace(lambda x: self(x), TensorSpec([None, *shape[1:]], dtype, name="x"))
 
@@ -177,6 +188,7 @@ class Model(Layer):
         x, y, validation = split_validation(*as_pair(x, y), validation_data, validation_split)
         for pair in [(x, y), *([] if validation is None else [validation])]:
             self._check_data(*pair)
+        self._check_optimizer()
         seed = seed if seed is not None else self.seed if self.seed is not None else int(np.random.default_rng().integers(2**32))
         plan = Plan(x, y, validation, batch_size, range(initial_epoch, epochs), seed if shuffle else None)
         return run_epochs(self, plan, watching, verbose)
@@ -199,15 +211,15 @@ class Model(Layer):
         return found
 
     def predict(self, x: Any, batch_size: int = 32) -> Any:
-        """Return the results for all inputs, as one array.
+        """Return the results for all inputs, as one array, or in the containers in which the model returns several.
 
         Raises:
-            TrainingError: If ``x`` is no data, or of a shape that the model does not take.
+            TrainingError: If ``x`` is no data, or of a shape that the model does not take, or the results have no axis of examples.
         """
         check_count("batch_size", batch_size)
         x = as_data("x", x)
         found = self._function("predict", self._traced_prediction, x=x)
-        return np.concatenate([found(x[chosen]) for chosen in batches(len(x), batch_size)])
+        return _joined([found(x[chosen]) for chosen in batches(len(x), batch_size)])
 
     def summary(self) -> None:
         """Print a table of its layers; shapes and parameters are known when it is built."""
@@ -256,6 +268,14 @@ class Model(Layer):
         if state:
             self.optimizer.load_state_dict(state)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_step": None, "_functions": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if self.loss is not None:
+            self._step = Function(self._traced_step, None, None)
+
     # ---- one batch ----------------------------------------------------------------------------------------------
 
     def run_step(self, x: Any, y: Any) -> "tuple[StepResult, dict[str, Any]]":
@@ -277,7 +297,13 @@ class Model(Layer):
         predictions = self(x, training=True)
         numbers = self._numbers(y, predictions)
         assert self.optimizer is not None
-        return self.optimizer.minimize(numbers.pop("loss"), self.trainable_variables), numbers
+        variables = self.trainable_variables
+        if not variables:
+            raise TrainingError(
+                f"{self!r} has no variables to train. Layers whose variables count are attributes, made in __init__. "
+                f"Received: {self.parts or 'no layers'}"
+            )
+        return self.optimizer.minimize(numbers.pop("loss"), variables), numbers
 
     def _traced_evaluation(self, x: Any, y: Any) -> Any:
         return self._numbers(y, self(x))
@@ -286,9 +312,10 @@ class Model(Layer):
         return self(x)
 
     def _numbers(self, y: Any, predictions: Any) -> dict[str, Any]:
-        """Return loss and metrics of a batch."""
+        """Return loss and metrics of a batch, computed in float32: targets may be numbers that float16 does not have."""
         assert self.loss is not None
-        return {name: np.mean(function(y, predictions)) for name, function in {"loss": self.loss, **self.metrics}.items()}
+        with name_scope("loss", dtype="float32"):
+            return {name: _mean(name, function(y, predictions)) for name, function in {"loss": self.loss, **self.metrics}.items()}
 
     def _function(self, name: str, traced: Callable[..., Any], **arrays: Any) -> Function:
         """Return a function for arrays of these kinds and any number of examples."""
@@ -298,6 +325,20 @@ class Model(Layer):
     def _check_compiled(self, what: str) -> None:
         if self._step is None:
             raise TrainingError(f"compile(optimizer=…, loss=…) says how {self!r} is trained. Received: {what} before it")
+
+    def _check_optimizer(self) -> None:
+        """Refuse an optimizer whose slots are for other variables of the same names."""
+        optimizer = self.optimizer.inner if isinstance(self.optimizer, LossScaleOptimizer) else self.optimizer
+        assert optimizer is not None
+        for variable in self.trainable_variables:
+            known = optimizer.owners.setdefault(variable.name, variable)
+            if known is not variable and variable.name in optimizer.slots:
+                raise TrainingError(
+                    f"{optimizer!r} has trained variables of another model that are called {variable.name!r} and so on, whose slots it "
+                    "has: compile this model with a new optimizer, or give the models names. "
+                    f"Received: {self!r}"
+                )
+            optimizer.owners[variable.name] = variable
 
     def _check_data(self, x: Any, y: Any) -> None:
         """Make the variables if there are none, and refuse labels that are no classes."""
@@ -330,6 +371,8 @@ class Sequential(Model):
     def __init__(self, layers: Iterable[Layer] = (), *, name: str | None = None, seed: int | None = None) -> None:
         super().__init__(name=name, seed=seed)
         self._layers: list[Layer] = []
+        if isinstance(layers, Layer) or not isinstance(layers, Iterable):
+            raise TrainingError(f"A Sequential is made of a list of layers. Received: {layers!r}")
         for layer in layers:
             self.add(layer)
 
@@ -343,6 +386,8 @@ class Sequential(Model):
             raise TrainingError(
                 f"A Sequential is made of layers, such as ampgraph.layers.Dense(64); Activation makes one of a function. Received: {layer!r}"
             )
+        if layer is self:
+            raise TrainingError(f"A Sequential is no layer of its own. Received: {layer!r}")
         if self._built:
             raise TrainingError(f"{self!r} was built already: make a new one with this layer. Received: {layer!r}")
         self._layers.append(layer)
@@ -357,6 +402,38 @@ class Sequential(Model):
         for layer in self._layers:
             x = layer(x)
         return x
+
+
+def _mean(name: str, numbers: Any) -> Any:
+    """Return the mean of what a loss or a metric returned.
+
+    Raises:
+        TrainingError: If that is no array.
+    """
+    if not isinstance(numbers, SymbolicArray | Variable | np.ndarray | np.generic | int | float):
+        raise TrainingError(
+            f"Losses and metrics return an array, a number for each example. Received: {numbers!r:.200} from {name!r}"
+        )
+    return np.mean(numbers)  # type: ignore[arg-type]
+
+
+def _joined(parts: list[Any]) -> Any:
+    """Return the results for several batches as those for all of them.
+
+    Raises:
+        TrainingError: If they are no arrays of examples.
+    """
+    columns = zip(*([leaf for _, leaf in leaves(part)] for part in parts), strict=True)
+
+    def join(path: str, leaf: Any) -> Any:
+        if not np.ndim(leaf):
+            raise TrainingError(
+                f"predict joins arrays whose first axis is that of the examples. Received: {leaf!r:.200} for each batch"
+                + (f", as {path}" if path else "")
+            )
+        return np.concatenate(next(columns))
+
+    return rebuild(parts[0], join)
 
 
 def find_optimizer(given: Any) -> Optimizer | LossScaleOptimizer:

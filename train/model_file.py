@@ -1,6 +1,5 @@
 """Models in files: variables, the optimizer's state and how all of it was made, in one ``.npz`` file without code."""
 
-import io
 import json
 from os import PathLike
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..graph.errors import AmpgraphError, FormatError, TrainingError
-from ..graph.formats.arrays import load_arrays
+from ..graph.formats.arrays import load_arrays, packed_arrays
 from ..graph.formats.files import write_bytes
 from ..rewrite import Policy
 from .config import describe_layer, describe_loss, describe_optimizer, make_layer, make_loss, make_optimizer
@@ -33,9 +32,7 @@ def save_model(model: Model, path: str | PathLike[str]) -> None:
         arrays[key] = np.asarray(variable.value)
     if model.optimizer is not None:
         arrays |= {f"optimizer/{key}": array for key, array in model.optimizer.state_dict().items()}
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)
-    write_bytes(Path(path), buffer.getvalue())
+    write_bytes(Path(path), packed_arrays(arrays))
 
 
 def load_model(path: str | PathLike[str]) -> Sequential:
@@ -146,9 +143,9 @@ def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, Any], di
     """Return what a file says of a model, its variables, and the state of its optimizer."""
     try:
         arrays = load_arrays(path)
-        text = arrays.pop("model") if isinstance(arrays, dict) else None
+        text = arrays.pop("model", None) if isinstance(arrays, dict) else None
         config = json.loads(str(text)) if isinstance(text, np.ndarray) and text.shape == () and text.dtype.kind == "U" else None
-    except (FormatError, KeyError, ValueError, RecursionError, MemoryError) as error:
+    except (FormatError, ValueError, RecursionError, MemoryError) as error:
         raise TrainingError(f"{str(path)!r} holds no model: {error}") from None
     if not isinstance(config, dict) or config.get("format") != _FORMAT:
         raise TrainingError(f"{str(path)!r} holds no model: it does not say {_FORMAT!r}.")

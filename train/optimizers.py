@@ -64,6 +64,9 @@ class StepResult(NamedTuple):
         return f"StepResult({', '.join(f'{name}={value!s}' for name, value in self._asdict().items())})"
 
 
+#: Numbers that say how much of an old mean stays.
+_PARTS = ("beta_1", "beta_2", "rho")
+
 #: Gradients, None for those that there are not, and the variables they belong to.
 GradsAndVars = Iterable[tuple[Any, Variable]]
 
@@ -83,6 +86,7 @@ class Optimizer:
     Attributes:
         update: How gradients change variables.
         state: What steps change, in variables.
+        owners: The variables of models that it has trained, by name.
         policy: None: graphs that this optimizer differentiates are not rewritten.
 
     Raises:
@@ -106,13 +110,16 @@ class Optimizer:
             raise TrainingError(f"Gradients are clipped by value, by norm or by global norm. Received: {clips}")
         for name, number in {**numbers, "weight_decay": weight_decay}.items():
             _check_number(name, number)
+            if name in _PARTS and number >= 1:
+                raise TrainingError(f"The {name} is a number from 0 up to 1, which is not included. Received: {number!r}")
         for clip, bound in clips.items():
             _check_number(f"bound for the {clip}", bound, above=0)
         clip, bound = next(iter(clips.items()), ("", 0.0))
         self.update = Update(rule, dict(numbers), weight_decay, clip, bound, skip_nonfinite=False)
-        self.learning_rate = learning_rate
         self.state = StepVariables(type(self).__name__.lower(), rule.slots)
+        self.learning_rate = learning_rate
         self.policy: Policy | None = None
+        self.owners: dict[str, Variable] = {}
         self._unscaled = ScaleVariables(1.0)
 
     def __repr__(self) -> str:
@@ -145,6 +152,7 @@ class Optimizer:
     def learning_rate(self, rate: "float | Schedule") -> None:
         if not callable(rate):
             _check_number("learning rate", rate)
+            set_array(self.state.learning_rate, np.array(rate, np.float32))
         self._rate: float | Callable[[int], float] = rate
 
     def minimize(self, loss: Any, variables: Any = None) -> StepResult:
@@ -187,7 +195,8 @@ class Optimizer:
 
     def before_run(self) -> None:
         """Let the learning rate be known to a graph that is going to run."""
-        set_array(self.state.learning_rate, np.array(self.learning_rate, np.float32))
+        if callable(self._rate):
+            set_array(self.state.learning_rate, np.array(self.learning_rate, np.float32))
 
     def after_run(self, applied: bool, loss: Any, diagnose: Any) -> None:
         """Look at a run: nothing is to be said."""
@@ -251,6 +260,7 @@ class Optimizer:
             self.learning_rate = saved_number("learning rate", state["learning_rate"], float)
         set_array(self.state.global_step, np.array(step))
         self.state.load_slots(slots)
+        self.owners = {}
 
 
 def named(grads_and_vars: GradsAndVars) -> dict[str, tuple[Any, Variable]]:

@@ -1,5 +1,7 @@
-"""Reading ``.npy`` and ``.npz`` files, which are as hostile as any: plain numbers only, and one error for all that can be wrong."""
+"""Files of arrays, ``.npy`` and ``.npz``: read ones are as hostile as any, so plain numbers only, and one error for all that can be wrong."""
 
+import io
+from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
@@ -36,3 +38,21 @@ def load_arrays(path: str | PathLike[str]) -> Any:
                 return {name: data[name] for name in data.files}
         except damages as error:
             raise FormatError(f"{path} is no .npy or .npz file of plain numbers: {error}") from error
+
+
+def packed_arrays(arrays: Mapping[str, Any]) -> bytes:
+    """Return the ``.npz`` file of arrays by name, whatever their names are, as every NumPy writes it.
+
+    Raises:
+        ValueError: If an array holds objects, which files of plain numbers do not.
+    """
+    from zipfile import ZipFile
+
+    import numpy as np
+
+    buffer = io.BytesIO()
+    with ZipFile(buffer, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, np.asarray(array), allow_pickle=False)
+    return buffer.getvalue()

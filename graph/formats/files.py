@@ -305,5 +305,9 @@ def write_bytes(path: Path, data: bytes) -> None:
         if path.exists():
             shutil.copymode(path, temporary)
         temporary.replace(path)
+    except OSError as error:
+        if error.filename == str(temporary):  # a name that nobody gave
+            error.filename = str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)

@@ -24,8 +24,11 @@ def attention(query: Any, key: Any, value: Any, mask: Any = None, *, causal: boo
         [..., queries, width].
 
     Raises:
-        TraceError: If sizes that are needed are not known.
+        TraceError: If an operand has too few dimensions, or sizes that are needed are not known.
     """
+    if min(rank(query), rank(key), rank(value)) < 2:
+        shapes = ", ".join(str(list(static_shape(x))) for x in (query, key, value))
+        raise TraceError(f"Queries, keys and values of attention have 2 dimensions at least. Received: {shapes}")
     depth, queries, keys = static_shape(query)[-1], static_shape(query)[-2], static_shape(key)[-2]
     if scale is None:
         if depth is None:
@@ -35,7 +38,7 @@ def attention(query: Any, key: Any, value: Any, mask: Any = None, *, causal: boo
         if queries is None or keys is None or queries != keys:
             raise TraceError(f"Causal attention needs as many keys as queries, a known number. Received: {queries} and {keys}")
         earlier = np.tril(np.ones((queries, keys), bool))
-        mask = earlier if mask is None else mask & earlier
+        mask = earlier if mask is None else symbolic(mask, bool) & earlier
     dtype = np.result_type(kind_of(query), kind_of(key))
     products = _product(symbolic(query * scale, dtype), symbolic(key, dtype))
     if mask is not None:

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..errors import TraceError
 from ..tracing.array import SymbolicArray
-from ..tracing.operations import apply, rank, static_shape
+from ..tracing.operations import alike, apply, rank, static_shape
 
 #: The layouts of images: batch, height, width, channels; or channels first.
 _LAYOUTS = ("NHWC", "NCHW")
@@ -94,7 +96,7 @@ def avg_pool(
 def bias_add(x: Any, bias: Any, *, data_format: str = "NHWC") -> Any:
     """Return ``x`` with a number added for each channel: along the last axis, or the second in layout ``NCHW``."""
     _window(1, data_format)
-    return apply("BiasAdd", x, bias, data_format=data_format)
+    return apply("BiasAdd", *alike(x, bias), data_format=data_format)
 
 
 def _pool(op_type: str, x: Any, size: Any, stride: Any, padding: Any, data_format: str) -> SymbolicArray:
@@ -109,25 +111,33 @@ def _images(x: Any, *others: Any) -> tuple[Any, ...]:
     for operand in (x, *others):
         if rank(operand) != 4:
             raise TraceError(f"Images and filters have 4 dimensions. Received: {list(static_shape(operand))}")
-    return (x, *others)
+    return tuple(alike(x, *others))
 
 
 def _window(numbers: int | Sequence[int], data_format: str) -> list[int]:
     """Return numbers for height and width as four, for the axes of the layout."""
     if data_format not in _LAYOUTS:
         raise TraceError(f"The layout of images is NHWC or NCHW. Received: {data_format!r}")
-    pair = [numbers] * 2 if isinstance(numbers, int) else list(numbers)
-    if len(pair) != 2 or any(not isinstance(number, int) or number < 1 for number in pair):
+    pair = list(numbers) if isinstance(numbers, Sequence) else [numbers] * 2
+    if len(pair) != 2 or any(not _is_count(number, 1) for number in pair):
         raise TraceError(f"Sizes and steps are one positive integer, or two for height and width. Received: {numbers!r}")
+    pair = [int(number) for number in pair]
     return [1, *pair, 1] if data_format == "NHWC" else [1, 1, *pair]
 
 
 def _padding(padding: str | Sequence[Sequence[int]], data_format: str) -> dict[str, Any]:
     if padding in ("SAME", "VALID"):
         return {"padding": padding, "data_format": data_format}
-    pairs = [list(pair) for pair in padding] if not isinstance(padding, str) else []
-    if len(pairs) != 2 or any(len(pair) != 2 for pair in pairs):
-        raise TraceError(f"Padding is 'SAME', 'VALID' or two pairs of integers, for height and width. Received: {padding!r}")
+    pairs = [list(pair) if isinstance(pair, Sequence) else [] for pair in padding] if isinstance(padding, Sequence) else []
+    if len(pairs) != 2 or any(len(pair) != 2 or not all(_is_count(number, 0) for number in pair) for pair in pairs):
+        raise TraceError(
+            "Padding is 'SAME', 'VALID' or two pairs of integers that are not negative, for height and width. "
+            f"Received: {padding!r}"
+        )
     zeros = [0, 0]
     flat = [*zeros, *pairs[0], *pairs[1], *zeros] if data_format == "NHWC" else [*zeros, *zeros, *pairs[0], *pairs[1]]
     return {"padding": "EXPLICIT", "explicit_paddings": flat, "data_format": data_format}
+
+
+def _is_count(number: Any, least: int) -> bool:
+    return isinstance(number, int | np.integer) and not isinstance(number, bool) and int(number) >= least

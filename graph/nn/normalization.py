@@ -6,7 +6,7 @@ import numpy as np
 
 from ..errors import TraceError
 from ..tracing.context import active
-from ..tracing.operations import apply, apply_all, axes_of, rank, static_shape, symbolic
+from ..tracing.operations import alike, apply, apply_all, axes_of, rank, static_shape, symbolic
 
 
 def batch_norm(
@@ -46,7 +46,7 @@ def batch_norm(
     factor = float(np.float32(1 - momentum)) if training else 1.0
     results = apply_all(
         "FusedBatchNormV3",
-        *(images, scale, offset, mean, variance),
+        *(images, *alike(scale, offset, mean, variance)),
         is_training=bool(training),
         epsilon=float(np.float32(epsilon)),
         exponential_avg_factor=factor,

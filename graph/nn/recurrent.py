@@ -25,7 +25,7 @@ def lstm(x: Any, kernel: Any, recurrent_kernel: Any, bias: Any, state: Any = Non
         The hidden states of all steps, [batch, time, units], and the last hidden and cell state.
 
     Raises:
-        TraceError: If ranks do not fit.
+        TraceError: If ranks do not fit, or the state is no pair.
 
     Source of the method: Hochreiter and Schmidhuber, 1997; Gers and others, 2000.
     """
@@ -38,7 +38,11 @@ def lstm(x: Any, kernel: Any, recurrent_kernel: Any, bias: Any, state: Any = Non
         return sigmoid(gates[3]) * np.tanh(cell), cell
 
     zeros = _zeros(x, units, projected.dtype)
-    outputs, last = _over_time(projected, (zeros, zeros) if state is None else tuple(state), step, units)
+    if state is None:
+        state = (zeros, zeros)
+    elif not isinstance(state, tuple | list) or len(state) != 2:
+        raise TraceError(f"The state of lstm is a pair: the hidden state and the cell's. Received: {state!r}")
+    outputs, last = _over_time(projected, tuple(state), step, units)
     return outputs, (last[0], last[1])
 
 
@@ -56,11 +60,13 @@ def gru(x: Any, kernel: Any, recurrent_kernel: Any, bias: Any, state: Any = None
         The hidden states of all steps, [batch, time, units], and the last one.
 
     Raises:
-        TraceError: If ranks do not fit.
+        TraceError: If ranks, or the bias's sizes, do not fit.
 
     Source of the method: Cho and others, 2014.
     """
     units = _units(x, recurrent_kernel, 3)
+    if static_shape(bias) != (2, 3 * units):
+        raise TraceError(f"The bias of gru is [2, 3 * units], for each of both products. Received: {list(static_shape(bias))}")
     projected = np.matmul(x, kernel) + bias[0]
     after = bias[1]
 

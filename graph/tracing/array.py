@@ -190,6 +190,9 @@ class SymbolicArray(ArrayLike):
 
     __float__ = __int__ = __complex__ = __index__ = _number
 
+    def __format__(self, spec: str) -> str:
+        return self._number() if spec else repr(self)
+
     def item(self) -> NoReturn:
         """Refuse: there is no number yet."""
         self._number()

@@ -112,6 +112,8 @@ class Trace:
 
     def constant(self, array: "np.ndarray[Any, Any]") -> Value:
         """Return a constant that holds a copy of an array."""
+        if array.dtype.kind == "O" and not all(isinstance(item, str | bytes) for item in array.flat):
+            raise TraceError(f"An array holds numbers, truth values or text. Received: {array.tolist()!r:.200}")
         try:
             dtype = dtype_of_array(array.dtype)
         except GraphError:

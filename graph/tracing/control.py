@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..dtypes import DType
 from ..errors import TraceError
 from ..graph import Graph, Value
@@ -10,7 +12,7 @@ from ..infer.dims import Dims, Element, join
 from ..types import FunctionRef
 from .array import SymbolicArray
 from .context import Trace, active, tracing
-from .operations import common_dtype, is_symbolic, value_of
+from .operations import common_dtype, is_symbolic, rank, value_of
 from .structure import leaves, rebuild
 
 #: How often a loop is traced until the dtypes and shapes of its variables no longer change.
@@ -30,14 +32,19 @@ def cond(predicate: Any, if_true: Callable[..., Any], if_false: Callable[..., An
         What the function that is called returns.
 
     Raises:
-        TraceError: If the functions return different containers.
+        TraceError: If the condition is no single truth value, or the functions return different containers.
 
     Example:
         >>> import numpy as np
         >>> cond(np.bool_(True), np.negative, np.abs, np.float32(2))
         np.float32(-2.0)
     """
+    _check_functions("cond", if_true, if_false)
     trace = active()
+    if np.shape(predicate) if not is_symbolic(predicate) else rank(predicate):
+        raise TraceError(
+            f"The condition of ampgraph.cond is one truth value, as numpy.all and numpy.any return. Received: {predicate!r}"
+        )
     if trace is None or not is_symbolic(predicate):
         return if_true(*operands) if predicate else if_false(*operands)
     bodies = [Trace(_function(trace, name), trace) for name in ("cond_true", "cond_false")]
@@ -53,6 +60,11 @@ def cond(predicate: Any, if_true: Callable[..., Any], if_false: Callable[..., An
         )
     pairs = [(one, two) for (_, one), (_, two) in zip(*ends, strict=True)]
     arrays = [i for i, pair in enumerate(pairs) if any(item is not None for item in pair)]
+    for i in arrays:
+        if None in (kinds := [None if item is None else "an array" for item in pairs[i]]):
+            raise TraceError(
+                f"Both functions of ampgraph.cond return an array, or both None. Received: {kinds[0]} and {kinds[1]}"
+            )
     dtypes = [common_dtype(*pairs[i]) for i in arrays]
     for k, body in enumerate(bodies):
         with tracing(body):
@@ -90,12 +102,15 @@ def while_loop(condition: Callable[..., Any], body: Callable[..., Any], loop_var
         The loop variables after the loop, in the container they came in.
 
     Raises:
-        TraceError: If a variable changes its dtype or container.
+        TraceError: If a variable changes its dtype or container, or there is none.
 
     Example:
         >>> while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), (0, 1.5))
         (3, 12.0)
     """
+    _check_functions("while_loop", condition, body)
+    if not isinstance(loop_vars, tuple | list):
+        raise TraceError(f"ampgraph.while_loop takes a tuple of loop variables. Received: {loop_vars!r}")
     trace = active()
     if trace is None:
         while condition(*loop_vars):
@@ -134,6 +149,12 @@ def while_loop(condition: Callable[..., Any], body: Callable[..., Any], loop_var
     attributes = {"cond": FunctionRef(test.graph.name), "body": FunctionRef(inner.graph.name)}
     found = iter(_emit(trace, "While", [inner, test], [*first, *outer], attributes, {}))
     return rebuild(loop_vars, lambda path, leaf: next(found))
+
+
+def _check_functions(name: str, *functions: Any) -> None:
+    for function in functions:
+        if not callable(function):
+            raise TraceError(f"ampgraph.{name} takes functions: lambda: x, say, for one that returns x. Received: {function!r}")
 
 
 def _next_of(result: Any, loop_vars: Sequence[Any]) -> Any:

@@ -62,6 +62,12 @@ def symbolic(x: Any, dtype: Any = None) -> SymbolicArray:
     return SymbolicArray(value_of(x, dtype), current())
 
 
+def alike(*operands: Any) -> list[SymbolicArray]:
+    """Return operands as symbolic arrays of the dtype that NumPy gives what is made of all of them."""
+    dtype = common_dtype(*operands)
+    return [symbolic(x, dtype) for x in operands]
+
+
 def cast(x: Any, dtype: "np.dtype[Any]") -> SymbolicArray:
     """Return an operand as another dtype, and no longer weak."""
     return SymbolicArray(value_of(x, dtype), current())
@@ -163,7 +169,10 @@ def axis_of(axis: Any, ndim: int) -> int:
 
     Raises:
         numpy.exceptions.AxisError: If there is no such axis.
+        TraceError: If it is no integer.
     """
+    if not hasattr(axis, "__index__"):
+        raise TraceError(f"An axis is an integer. Received: {axis!r}")
     index: int = axis.__index__()
     if not -ndim <= index < ndim:
         raise np.exceptions.AxisError(index, ndim)

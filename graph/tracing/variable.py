@@ -1,6 +1,7 @@
 """Variables: arrays that functions change and that outlive their runs."""
 
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -43,11 +44,18 @@ class Variable(ArrayLike):
         if dtype is None and array.dtype == np.float64 and not hasattr(value, "dtype"):
             array = array.astype(np.float32)
         dtype_of_array(array.dtype)
+        if array.dtype.kind == "O" and not all(isinstance(item, str | bytes) for item in array.flat):
+            raise TraceError(f"A variable holds numbers, truth values or text. Received: {value!r:.200}")
+        array.setflags(write=False)
         self._array = array
         self.name = name
         self.trainable = trainable
 
     __hash__ = object.__hash__  # type: ignore[assignment]
+
+    def __reduce__(self) -> Any:
+        """Make copies anew, so that theirs are arrays that nobody changes either."""
+        return type(self), (self._array, self.name, self.dtype, self.trainable)
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -64,9 +72,7 @@ class Variable(ArrayLike):
         """What it holds: a symbolic array while a function is traced, else a NumPy array, which is not to be changed."""
         trace = active()
         if trace is None:
-            view = self._array.view()
-            view.flags.writeable = False
-            return view
+            return self._array.view()
         trace.reads.add(self)
         return SymbolicArray(trace.read(trace.handle(self), dtype_of_array(self.dtype)), trace)
 
@@ -88,7 +94,7 @@ class Variable(ArrayLike):
             raise TraceError(f"Variable {self.name!r} keeps its shape, {list(self.shape)}. Received: {list(dims)}")
         trace = active()
         if trace is None:
-            self._array = np.array(value, self.dtype)
+            set_array(self, np.array(value, self.dtype))
         else:
             trace.assign(trace.handle(self), value_of(value, self.dtype))
 
@@ -145,22 +151,26 @@ class Variable(ArrayLike):
         return iter(self.value)
 
 
+_array = attrgetter("_array")
+
+
 def array_of(variable: Variable) -> "np.ndarray[Any, Any]":
     """Return the array that a variable holds, itself: for what runs graphs."""
     return variable._array
 
 
-def arrays_of(variables: Iterable[Variable]) -> "list[np.ndarray[Any, Any]]":
-    """Return the arrays that variables hold, as :func:`array_of`."""
-    return [variable._array for variable in variables]
+def arrays_of(variables: Iterable[Variable]) -> "Iterable[np.ndarray[Any, Any]]":
+    """Iterate over the arrays that variables hold, as :func:`array_of`."""
+    return map(_array, variables)
 
 
 def set_array(variable: Variable, array: "np.ndarray[Any, Any]") -> None:
-    """Let a variable hold an array itself, not a copy of it: for what runs graphs."""
+    """Let a variable hold an array itself, not a copy of it: for what runs graphs. Nobody can write to it any more."""
+    array.setflags(write=False)
     variable._array = array
 
 
 def set_arrays(variables: Iterable[Variable], arrays: "Iterable[np.ndarray[Any, Any]]") -> None:
-    """Let variables hold arrays, as :func:`set_array`."""
+    """Let variables hold arrays that nobody can write to, as :func:`set_array`."""
     for variable, array in zip(variables, arrays, strict=True):
         variable._array = array

@@ -36,6 +36,31 @@ def test_curves_are_drawn(tmp_path: Path) -> None:
     assert (tmp_path / "mlp.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--epochs", "0"], "argument --epochs: at least 1, not 0"),
+        (["--epochs", "many"], "argument --epochs: invalid count value: 'many'"),
+        (["--seed", "-1"], "argument --seed: not negative, as -1 is"),
+        (["--plot", "missing/a.png"], "argument --plot: there is no folder for 'missing/a.png'"),
+        (["--plot", "a.txt"], "argument --plot: a picture is a .png, .svg or .pdf file, not 'a.txt'"),
+    ],
+)
+def test_odd_options_are_refused_before_training(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(mlp.EXAMPLE, arguments)
+    assert message in capsys.readouterr().err
+
+
+def test_what_draws_curves_is_looked_for_before_training(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("examples.side_by_side.find_spec", lambda name: None)
+    with pytest.raises(SystemExit):
+        main(mlp.EXAMPLE, ["--plot", "a.png"])
+    assert "pip install 'ampgraph[plot]'" in capsys.readouterr().err
+
+
 def first_gradients(scale: Any) -> list[Any]:
     """Return the gradients of the first step of the two dense layers, no longer scaled."""
     (x, y), _ = mlp.EXAMPLE.data(0)

@@ -69,7 +69,7 @@ def test_trains_in_mixed_precision() -> None:
     (found,) = model.train_step.cache.values()
     assert found.dtype("dense/MatMul") is ag.find_dtype("float16")
     assert found.dtype("dense_1/MatMul") is ag.find_dtype("float16")
-    assert found.dtype("Mean_1") is ag.find_dtype("float32")
+    assert found.dtype("loss/Mean_1") is ag.find_dtype("float32")
     assert {variable.dtype for variable in model.variables} == {np.dtype(np.float32)}
 
 

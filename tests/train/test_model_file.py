@@ -251,7 +251,7 @@ def test_files_that_are_no_models_are_refused(saved: dict[str, Any], tmp_path: P
         with pytest.raises(ag.TrainingError, match=message):
             _load(tmp_path, {**saved, "model": model})
     del (rest := dict(saved))["model"]
-    with pytest.raises(ag.TrainingError, match="holds no model: 'model'"):
+    with pytest.raises(ag.TrainingError, match="holds no model: it does not say 'ampgraph model 1'"):
         _load(tmp_path, rest)
     with pytest.raises(ag.TrainingError, match=r"something else than a model. Received: 'more'"):
         _load(tmp_path, {**saved, "more": np.zeros(3)})

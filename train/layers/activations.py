@@ -8,12 +8,17 @@ import numpy as np
 from ...graph import nn
 from ...graph.errors import TrainingError, did_you_mean
 
+
+def _linear(x: Any) -> Any:
+    return x
+
+
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "elu": nn.elu,
     "exponential": np.exp,
     "gelu": nn.gelu,
     "leaky_relu": nn.leaky_relu,
-    "linear": lambda x: x,
+    "linear": _linear,
     "log_softmax": nn.log_softmax,
     "relu": nn.relu,
     "relu6": nn.relu6,
@@ -39,6 +44,6 @@ def find_activation(given: Any) -> Callable[[Any], Any]:
     if callable(given):
         return given  # type: ignore[no-any-return]
     if not isinstance(given, str) or given not in ACTIVATIONS:
-        hint = did_you_mean(given, ACTIVATIONS) if isinstance(given, str) else ""
+        hint = did_you_mean(given.lower(), ACTIVATIONS) if isinstance(given, str) else ""
         raise TrainingError(f"An activation is a function, None, or one of {', '.join(ACTIVATIONS)}.{hint} Received: {given!r}")
     return ACTIVATIONS[given]

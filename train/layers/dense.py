@@ -122,13 +122,15 @@ def as_floats(layer: Layer, x: Any, size: int, ndim: int | None = None) -> Any:
     """Return a layer's input as floats.
 
     Raises:
-        TrainingError: If its rank or its last size is not what the layer was built for.
+        TrainingError: If its rank or its last size is not what the layer was built for, or it holds no real numbers.
     """
     shape = tuple(dim if isinstance(dim, int) else None for dim in shape_of(x)) if rank(x) else ()
     if features(layer, shape, ndim) not in (size, None):
         raise TrainingError(
             f"Layer {layer.name!r} was built for inputs whose last size is {size}. Received: shape {shown(shape)}"
         )
+    if x.dtype.kind not in "fiub":
+        raise TrainingError(f"Layer {layer.name!r} takes real numbers. Received: {x.dtype}")
     return x if x.dtype.kind == "f" else x.astype(np.float32)
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from ...graph.errors import TrainingError
 from ...graph.tracing.array import SymbolicArray
 from ...graph.tracing.context import active, name_scope
-from ...graph.tracing.operations import static_shape
-from ...graph.tracing.structure import is_name
+from ...graph.tracing.operations import static_shape, symbolic
+from ...graph.tracing.structure import is_name, leaves
 from ...graph.tracing.variable import Variable
 from ..function import Function
 from .initializers import Start, Starts, glorot_uniform
@@ -71,6 +71,60 @@ class Layer:
         self._built = False
         self._own: list[Variable] = []
         self._eager: Function | None = None
+
+    if not TYPE_CHECKING:  # for type checkers, unknown attributes stay unknown
+
+        def __getattr__(self, name: str) -> Any:
+            if "_own" not in vars(self) and not name.startswith("__"):
+                raise TrainingError(f"The __init__ of {type(self).__name__} calls super().__init__() first.")
+            return object.__getattribute__(self, name)  # which says what is missing, in a property too
+
+    # ---- for those who write layers -----------------------------------------------------------------------------
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if {"build", "call"} <= vars(cls).keys():
+            raise TrainingError(
+                "A layer makes its variables in setup(self, shape), by self.add_variable(name, shape); build is what calls it. "
+                f"Received: class {cls.__name__} with a method build"
+            )
+
+    def setup(self, shape):
+        ...         self.factor = self.add_variable("factor", shape[-1:], np.float32([1, 2]))
+        ...     def call(self, x):
+        ...         return x * self.factor
+        >>> Scale()(np.float32([[3, 4]])).tolist()
+        [[3.0, 8.0]]
+    """
+
+    def __init__(self, *, name: str | None = None, dtype: str | None = None, seed: int | None = None) -> None:
+        if name is not None and (not isinstance(name, str) or not is_name(name) or "/" in name):
+            raise TrainingError(f"The name of a layer is of letters, digits and _.-. Received: {name!r}")
+        if dtype not in (None, "float32"):
+            raise TrainingError(
+                "The dtype of a layer is 'float32', which it keeps, or None, which leaves it to the rewrite. Its variables are always "
+                f"float32. Received: {dtype!r}"
+            )
+        if seed is not None and (type(seed) is not int or seed < 0):
+            raise TrainingError(f"A seed is an integer that is not negative. Received: {seed!r}")
+        self.dtype = dtype
+        self.seed = seed
+        self.input_shape: tuple[int | None, ...] | None = None
+        self.input_dtype = "float32"
+        self.output_shape: tuple[int | None, ...] | None = None
+        self._given_name = name
+        self._path: str | None = None
+        self._starts: Starts | None = None
+        self._built = False
+        self._own: list[Variable] = []
+        self._eager: Function | None = None
+
+    if not TYPE_CHECKING:  # for type checkers, unknown attributes stay unknown
+
+        def __getattr__(self, name: str) -> Any:
+            if "_own" not in vars(self) and not name.startswith("__"):
+                raise TrainingError(f"The __init__ of {type(self).__name__} calls super().__init__() first.")
+            return object.__getattribute__(self, name)  # which says what is missing, in a property too
 
     # ---- for those who write layers -----------------------------------------------------------------------------
 
@@ -143,7 +197,7 @@ class Layer:
             if self._eager is None:
                 self._eager = Function(self.__call__, None, None)
             return self._eager(x, *args, training=training, **kwargs)
-        x = _as_float32(x)
+        x = self._checked(x)
         self._ready(static_shape(x) if isinstance(x, SymbolicArray) else ())
         if self.input_shape is None and isinstance(x, SymbolicArray):
             self.input_shape, self.input_dtype = (None, *static_shape(x)[1:]), x.dtype.name
@@ -159,6 +213,18 @@ class Layer:
         if self.output_shape is None and isinstance(y, SymbolicArray):
             self.output_shape = (None, *static_shape(y)[1:])
         return y
+
+    def _checked(self, x: Any) -> Any:
+        """Return an input as a symbolic array, floats as float32; containers of arrays, which layers of your own may take, as they are.
+
+        Raises:
+            TrainingError: If it holds no array.
+        """
+        if isinstance(x, np.ndarray | np.generic | Variable):
+            x = symbolic(x)
+        if not any(isinstance(leaf, SymbolicArray | np.ndarray | np.generic | Variable) for _, leaf in leaves(x)):
+            raise TrainingError(f"Layer {self.name!r} takes an array: numpy.asarray makes one. Received: {x!r:.200}")
+        return _as_float32(x)
 
     def build(self, shape: Sequence[int | None]) -> None:
         """Make the variables for inputs of a shape, if there are none yet; None is a size that is not known."""
@@ -202,9 +268,14 @@ class Layer:
     @property
     def variables(self) -> list[Variable]:
         """All variables, those of its parts included."""
-        found = dict.fromkeys(member for member in _members(vars(self)) if isinstance(member, Variable))
-        for part in self.parts:
-            found |= dict.fromkeys(part.variables)
+        found: dict[Variable, None] = {}
+        waiting, seen = [self], {self}
+        while waiting:
+            layer = waiting.pop()
+            found |= dict.fromkeys(member for member in _members(vars(layer)) if isinstance(member, Variable))
+            parts = [part for part in layer.parts if part not in seen]  # a part may know the layer that it belongs to
+            seen.update(parts)
+            waiting += reversed(parts)
         return list(found)
 
     @property
@@ -214,6 +285,10 @@ class Layer:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what copies have: all but graphs, which they trace anew."""
+        return {**vars(self), "_eager": None}
 
     # ---- names --------------------------------------------------------------------------------------------------
 

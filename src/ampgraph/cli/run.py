@@ -1,6 +1,5 @@
 """``ampgraph run``: a graph computes its outputs."""
 
-import io
 from typing import Any
 
 import click
@@ -84,12 +83,12 @@ def _npz(results: dict[str, Any]) -> bytes:
     """Return the outputs as a .npz file; types that NumPy does not have are written as float32."""
     import numpy as np
 
+    from ampgraph.graph.formats.arrays import packed_arrays
+
     arrays = {}
     for name, value in results.items():
         if not hasattr(value, "dtype") or value.dtype.kind == "O":
             raise ArgumentError(f"Output {name!r} is no array of numbers, and a .npz file holds nothing else.")
         value = value.get() if hasattr(value, "get") else value
         arrays[name] = value.astype(np.float32) if value.dtype.kind == "V" else value
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
-    return buffer.getvalue()
+    return packed_arrays(arrays)

@@ -185,3 +185,21 @@ def test_a_rewrite_reaches_bodies() -> None:
         assert result.graph.functions["while_body"].node("MatMul").types["T"].name == dtype
         output = ag.compile(result.graph)({"x": X, "w": w})["output"]
         np.testing.assert_allclose(output, ag.compile(graph)({"x": X, "w": w})["output"], atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: ag.cond(x > 0, lambda: x, lambda: x), "one truth value, .* Received: <SymbolicArray 'Greater'"),
+        (lambda x: ag.cond(np.array([True, False]), lambda: x, lambda: x), "one truth value, .* Received: array"),
+        (lambda x: ag.cond(x[0, 0] > 0, x, lambda: x), "takes functions: .* Received: <SymbolicArray 'x'"),
+        (lambda x: ag.cond(x[0, 0] > 0, lambda: x, lambda: None), "return an array, or both None. Received: an array and None"),
+        (lambda x: ag.cond(x[0, 0] > 0, lambda: None, lambda: x), "return an array, or both None. Received: None and an array"),
+        (lambda x: ag.while_loop(lambda x: x < 3, lambda x: x + 1, x), "takes a tuple of loop variables. Received: <Symb"),
+        (lambda x: ag.while_loop(lambda x: x < 3, None, (x,)), "takes functions: .* Received: None"),
+        (lambda x: ag.while_loop(lambda x: x < 3, lambda x: None, (x,)), "holds numbers, truth values or text. Received: None"),
+    ],
+)
+def test_odd_branches_and_loops_are_refused(function: Callable[..., Any], message: str) -> None:
+    with pytest.raises(ag.TraceError, match=message):
+        ag.trace(function, X)

@@ -96,6 +96,7 @@ def test_a_function_may_return_no_symbolic_array() -> None:
         pytest.param(lambda x: int(x.sum()), "it is not a number yet", id="int"),
         pytest.param(lambda x: range(x.sum()), "it is not a number yet", id="index"),
         pytest.param(lambda x: x.sum().item(), "it is not a number yet", id="item"),
+        pytest.param(lambda x: f"{x.sum():.3f}", "it is not a number yet", id="format"),
         pytest.param(lambda x: x.tolist(), "it is not a number yet", id="list"),
         pytest.param(lambda x: np.asarray(x), "it cannot become a NumPy array", id="asarray"),
         pytest.param(lambda x: np.array([x[0], x[1]]), "numpy.stack instead of numpy.array", id="array"),
@@ -153,6 +154,23 @@ def test_specs_say_what_they_are() -> None:
     assert ag.compile(ag.trace(np.exp, ag.TensorSpec([], np.float64, name="z"))).input_names == ("z",)
     assert ag.TensorSpec([2], ag.find_dtype("bfloat16")).dtype is ag.find_dtype("bfloat16")
     ag.verify(ag.trace(lambda x: (x * 2.0).sum(), ag.TensorSpec([2], ag.find_dtype("bfloat16"))))
+
+
+@pytest.mark.parametrize("shape", [3, "ab", [-2], [2.5], [[3]]])
+def test_specs_have_sizes(shape: Any) -> None:
+    with pytest.raises(ag.TraceError, match="The shape of a TensorSpec is a list of sizes"):
+        ag.TensorSpec(shape)
+
+
+def test_sizes_of_specs_may_be_numpys_integers() -> None:
+    assert ag.TensorSpec(np.array([2, 3])).shape == ag.TensorSpec([2, 3]).shape
+    assert type(ag.TensorSpec([np.int64(2)]).shape.size) is int
+
+
+def test_variables_hold_numbers_or_text() -> None:
+    assert ag.Variable(np.array(["a"], object)).value.tolist() == ["a"]
+    with pytest.raises(ag.TraceError, match=r"A variable holds numbers, truth values or text. Received: None"):
+        ag.Variable(None)
 
 
 def test_values_that_others_add_to_the_graph_get_shapes() -> None:
