@@ -89,61 +89,6 @@ class Layer:
                 f"Received: class {cls.__name__} with a method build"
             )
 
-    def setup(self, shape):
-        ...         self.factor = self.add_variable("factor", shape[-1:], np.float32([1, 2]))
-        ...     def call(self, x):
-        ...         return x * self.factor
-        >>> Scale()(np.float32([[3, 4]])).tolist()
-        [[3.0, 8.0]]
-    """
-
-    def __init__(self, *, name: str | None = None, dtype: str | None = None, seed: int | None = None) -> None:
-        if name is not None and (not isinstance(name, str) or not is_name(name) or "/" in name):
-            raise TrainingError(f"The name of a layer is of letters, digits and _.-. Received: {name!r}")
-        if dtype not in (None, "float32"):
-            raise TrainingError(
-                "The dtype of a layer is 'float32', which it keeps, or None, which leaves it to the rewrite. Its variables are always "
-                f"float32. Received: {dtype!r}"
-            )
-        if seed is not None and (type(seed) is not int or seed < 0):
-            raise TrainingError(f"A seed is an integer that is not negative. Received: {seed!r}")
-        self.dtype = dtype
-        self.seed = seed
-        self.input_shape: tuple[int | None, ...] | None = None
-        self.input_dtype = "float32"
-        self.output_shape: tuple[int | None, ...] | None = None
-        self._given_name = name
-        self._path: str | None = None
-        self._starts: Starts | None = None
-        self._built = False
-        self._own: list[Variable] = []
-        self._eager: Function | None = None
-
-    if not TYPE_CHECKING:  # for type checkers, unknown attributes stay unknown
-
-        def __getattr__(self, name: str) -> Any:
-            if "_own" not in vars(self) and not name.startswith("__"):
-                raise TrainingError(f"The __init__ of {type(self).__name__} calls super().__init__() first.")
-            return object.__getattribute__(self, name)  # which says what is missing, in a property too
-
-    # ---- for those who write layers -----------------------------------------------------------------------------
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if {"build", "call"} <= vars(cls).keys():
-            raise TrainingError(
-                "A layer makes its variables in setup(self, shape), by self.add_variable(name, shape); build is what calls it. "
-                f"Received: class {cls.__name__} with a method build"
-            )
-
-    if not TYPE_CHECKING:  # to those it would be a promise that every attribute exists
-
-        def __getattr__(self, name: str) -> Any:
-            if "_built" not in vars(self):
-                cls = type(self).__name__
-                raise AttributeError(f"{cls!r} object has no attribute {name!r}: {cls}.__init__ must call super().__init__().")
-            return object.__getattribute__(self, name)  # says what is missing
-
     def setup(self, shape: tuple[int | None, ...]) -> None:
         """Make the variables with :meth:`add_variable`, for inputs of a shape. Nothing by default."""
 
