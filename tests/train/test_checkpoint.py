@@ -128,13 +128,3 @@ def test_damaged_files_are_refused_or_read(tmp_path: Path) -> None:
         except ag.TrainingError:
             refused += 1
     assert refused > len(data) // 10
-
-
-def test_variables_are_given_as_a_list(tmp_path: Path) -> None:
-    optimizer, box = trained()
-    for wrong in ({"w": box}, box, ["w"]):
-        with pytest.raises(ag.TrainingError, match=r"Checkpoints hold a list of variables, such as model.variables. Received: "):
-            train.save_checkpoint(tmp_path / "a.npz", wrong, optimizer)  # type: ignore[arg-type]
-    train.save_checkpoint(tmp_path / "a.npz", iter([box]), optimizer)
-    with pytest.raises(ag.TrainingError, match="Checkpoints hold a list of variables"):
-        train.load_checkpoint(tmp_path / "a.npz", {"layer/w": box}, optimizer)  # type: ignore[arg-type]

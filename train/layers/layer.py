@@ -77,7 +77,7 @@ class Layer:
         def __getattr__(self, name: str) -> Any:
             if "_own" not in vars(self) and not name.startswith("__"):
                 raise TrainingError(f"The __init__ of {type(self).__name__} calls super().__init__() first.")
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            return object.__getattribute__(self, name)  # which says what is missing, in a property too
 
     # ---- for those who write layers -----------------------------------------------------------------------------
 
@@ -88,14 +88,6 @@ class Layer:
                 "A layer makes its variables in setup(self, shape), by self.add_variable(name, shape); build is what calls it. "
                 f"Received: class {cls.__name__} with a method build"
             )
-
-    if not TYPE_CHECKING:  # to those it would be a promise that every attribute exists
-
-        def __getattr__(self, name: str) -> Any:
-            if "_built" not in vars(self):
-                cls = type(self).__name__
-                raise AttributeError(f"{cls!r} object has no attribute {name!r}: {cls}.__init__ must call super().__init__().")
-            return object.__getattribute__(self, name)  # says what is missing
 
     def setup(self, shape: tuple[int | None, ...]) -> None:
         """Make the variables with :meth:`add_variable`, for inputs of a shape. Nothing by default."""
