@@ -248,8 +248,8 @@ def test_a_loss_that_is_none_is_not_scaled() -> None:
         (lambda: train.EarlyStopping(min_delta="a"), "min_delta of EarlyStopping is a finite number. Received: 'a'"),
         (lambda: train.EarlyStopping(min_delta=float("nan")), "min_delta of EarlyStopping is a finite number. Received: nan"),
         (lambda: train.save_checkpoint("a.npz", [], None), "has an optimizer of ampgraph.train. Received: None"),
-        (lambda: train.save_checkpoint("a.npz", [X], train.SGD()), "has a list of variables, .* Received: array"),
-        (lambda: train.load_checkpoint("a.npz", 3, train.SGD()), "has a list of variables, .* Received: 3"),
+        (lambda: train.save_checkpoint("a.npz", [X], train.SGD()), "hold a list of variables, .* Received: array"),
+        (lambda: train.load_checkpoint("a.npz", 3, train.SGD()), "hold a list of variables, .* Received: 3"),
     ],
 )
 def test_what_makes_no_sense_is_refused_at_once(make: Any, message: str) -> None:
