@@ -15,7 +15,7 @@ from .plan import Planner, is_reference, missing_kernels
 from .pruning import inputs_of
 from .run import Run
 from .steps import Plan
-from .values import DEAD
+from .values import DEAD, apart
 
 
 def compile(graph: Graph, device: str = "cpu", *, fuse: bool = True) -> "Program":
@@ -149,6 +149,9 @@ class Program:
             results = _quiet(Run(self._backend.xp, on_value, on_node, self.state), plan, inputs)
         except RecursionError:
             raise _too_deep(self.graph) from None
+        for i, result in enumerate(results):
+            if result.__class__ is np.ndarray and (result.base is not None or any([result is x for x in inputs])):  # noqa: C419
+                results[i] = apart(result, inputs)
         for i, result in enumerate(results if self._has_others else ()):
             if result.__class__ is Handle and is_reference(self.graph.outputs[i]):
                 results[i] = held(self.state, result)

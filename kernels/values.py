@@ -1,7 +1,7 @@
 """Values as kernels take and give them: operands widened, results rounded, and memory that is free."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..graph.dtypes import DTYPES, DType, cast_array, dtype_of_array
@@ -61,12 +61,22 @@ def detached(results: tuple[Any, ...]) -> Sequence[Any]:
 
 
 def _is_part(array: Any, size: int) -> bool:
-    base = getattr(array, "base", None)
-    if base is None or array.nbytes == 0:
+    if getattr(array, "base", None) is None or array.nbytes == 0:
         return False
-    while getattr(base, "base", None) is not None:
-        base = base.base
-    return getattr(base, "nbytes", 0) > size
+    return getattr(_owner(array), "nbytes", 0) > size
+
+
+def apart(array: Any, others: Iterable[Any]) -> Any:
+    """Return an array, copied if it shares memory with one of the others."""
+    owner = _owner(array)
+    return array.copy() if any(_owner(other) is owner for other in others) else array
+
+
+def _owner(array: Any) -> Any:
+    """Return what owns the memory of an array."""
+    while (base := getattr(array, "base", None)) is not None:
+        array = base
+    return array
 
 
 def spare(operands: list[Any]) -> Any:

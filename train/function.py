@@ -6,7 +6,7 @@ import inspect
 import re
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
@@ -18,10 +18,11 @@ from ..graph.errors import TraceError, TrainingError
 from ..graph.graph import Graph, Node
 from ..graph.trace import Output, TensorSpec, Traced, is_array, trace_function
 from ..graph.tracing.context import Watched, active
-from ..graph.tracing.structure import leaves, rebuild, rebuilder
+from ..graph.tracing.structure import layout, leaves, rebuild, rebuilder
 from ..graph.tracing.variable import Variable, arrays_of, set_arrays
 from ..kernels.handle import Handle
 from ..kernels.program import Program
+from ..kernels.values import apart
 from ..rewrite import Policy, RewriteReport, auto_mixed_precision
 from .diagnosis import Diagnosis
 
@@ -140,7 +141,7 @@ class Specialization:
             set_arrays(self._variables, map(state.__getitem__, self._handles))
             for i, output in enumerate(outputs):  # what variables hold cannot be written to, nor can parts of it
                 if output.__class__ is not np.ndarray or not output.flags.writeable:
-                    outputs[i] = _apart(output, arrays_of(self._variables))
+                    outputs[i] = apart(output, arrays_of(self._variables))
             for owner, step, applied, loss in self._watched:
                 diagnosis = Diagnosis(
                     self.program, inputs, before, step, None if loss is None else self.program.graph.outputs[loss]
@@ -150,19 +151,6 @@ class Specialization:
 
     def __repr__(self) -> str:
         return f"<Specialization ({self.signature}): {len(self.program.graph)} nodes>"
-
-
-def _apart(output: Any, held: Iterable[Any]) -> Any:
-    """Return an output, copied if it is a part of an array that a variable holds."""
-    owner = _owner(output)
-    return output.copy() if any(_owner(array) is owner for array in held) else output
-
-
-def _owner(array: Any) -> Any:
-    """Return what owns the memory of an array."""
-    while (base := getattr(array, "base", None)) is not None:
-        array = base
-    return array
 
 
 def _pair(watched: list[Watched], graph: Graph, start: int) -> list[tuple[Any, Node, int, int | None]]:
@@ -203,8 +191,12 @@ class Function:
             raise TraceError(f"A policy is an ampgraph.Policy, or None. Received: {policy!r}")
         self.policy = policy
         self._function = python_function
+        if input_signature is not None and not isinstance(input_signature, Mapping):
+            raise TraceError(
+                f"An input signature has a TensorSpec by the name of an argument, in a dict. Received: {input_signature!r}"
+            )
         self._input_signature = dict(input_signature or {})
-        self._parameters = inspect.signature(python_function)
+        self._parameters = inspect.signature((lambda *x: x) if isinstance(python_function, np.ufunc) else python_function)
         self._cache: dict[Any, Specialization] = {}
         self._quick: dict[Any, Specialization] = {}
         functools.update_wrapper(self, python_function)
@@ -248,13 +240,15 @@ class Function:
         bound = self._parameters.bind(*args, **kwargs)
         bound.apply_defaults()
         arrays: list[Any] = []
-        key: list[Any] = []
+        key: list[Any] = [layout(bound.arguments)]
         for path, leaf in leaves(bound.arguments):
             if is_array(leaf):
                 arrays.append(leaf)
                 key.append((path, leaf.dtype, leaf.shape) if path not in self._input_signature else path)
             else:
-                key.append((path, type(leaf), leaf))
+                key.append(
+                    (path, type(leaf), repr(leaf) if isinstance(leaf, float | complex) else leaf)
+                )  # -0.0 is 0.0, NaN not NaN
         try:
             found = self._cache.get(tuple(key))
         except TypeError:
@@ -280,7 +274,8 @@ class Function:
         return Specialization(getattr(self, "__name__", "function"), signature, traced, self.policy)
 
     def __repr__(self) -> str:
-        return f"<Function {getattr(self, '__name__', '')}: {len(self._cache)} signatures>"
+        count = len(self._cache)
+        return f"<Function {getattr(self, '__name__', '')}: {count} signature{'' if count == 1 else 's'}>"
 
 
 def _shown(leaf: Any) -> str:

@@ -35,6 +35,12 @@ def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield from leaves(child, f"{path}/{key}" if path else str(key))
 
 
+def layout(tree: Any) -> Any:
+    """Return what tells apart nested containers, whatever stands at their ends: hashable."""
+    children = _children(tree)
+    return None if children is None else (type(tree), *[(key, layout(child)) for key, child in children])
+
+
 def rebuild(tree: Any, make: Callable[[str, Any], Any], path: str = "") -> Any:
     """Return the same containers with what stands at each end replaced by ``make(path, leaf)``."""
     children = _children(tree)

@@ -290,3 +290,38 @@ def test_arguments_are_named_as_in_numpy() -> None:
         for name, parameter in inspect.signature(ours).parameters.items():
             if parameter.kind is not parameter.POSITIONAL_ONLY and name not in ("operands", "args", "arys"):
                 assert name in theirs, (function.__name__, name)
+
+
+def test_containers_and_numbers_are_told_apart() -> None:
+    x = np.ones((2, 3), np.float32)
+    same = ag.function(lambda given: given)
+    for tree in ([x], (x,), {"a/b": x}, {"a": {"b": x}}, [(x,)], ([x],)):
+        result = same(tree)
+        assert repr(result) == repr(tree)
+    divide = ag.function(lambda x, by: x / by)
+    assert divide(x, 0.0)[0, 0] == np.inf
+    assert divide(x, -0.0)[0, 0] == -np.inf
+    assert np.isnan(divide(x, float("nan"))).all()
+    divide(x, float("nan"))
+    assert len(divide.cache) == 3
+
+
+def test_functions_of_numpy_are_traced_as_they_are() -> None:
+    x = np.ones((2, 3), np.float32)
+    np.testing.assert_allclose(ag.function(np.tanh)(x), np.tanh(x), rtol=1e-6)
+    np.testing.assert_array_equal(ag.function(np.add)(x, x), x + x)
+
+
+def test_an_input_signature_is_a_mapping() -> None:
+    with pytest.raises(ag.TraceError, match="by the name of an argument"):
+        ag.function(lambda x: x, input_signature=[ag.TensorSpec([None, 3])])  # type: ignore[arg-type]
+
+
+def test_results_share_no_memory_with_arguments() -> None:
+    parts = ag.function(lambda x: (x, x.T, x[0], np.reshape(x, (3, 2)), np.broadcast_to(x, (2, 2, 3))))
+    for _ in range(4):
+        x = np.ones((2, 3), np.float32)
+        for result in parts(x):
+            assert not np.shares_memory(result, x)
+            result[...] = 2
+        assert (x == 1).all()
