@@ -96,7 +96,7 @@ def _checked(variables: Any, optimizer: Any) -> list[Variable]:
     """
     if not hasattr(optimizer, "state_dict") or not hasattr(optimizer, "load_state_dict"):
         raise TrainingError(f"A checkpoint has an optimizer of ampgraph.train. Received: {optimizer!r:.200}")
-    found = list(variables) if isinstance(variables, Iterable) and not isinstance(variables, Mapping) else [variables]
+    found: list[Any] = list(variables) if isinstance(variables, Iterable) and not isinstance(variables, Mapping) else [variables]
     for variable in found:
         if not is_variable(variable):
             raise TrainingError(f"Checkpoints hold a list of variables, such as model.variables. Received: {variable!r:.200}")

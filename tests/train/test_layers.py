@@ -243,7 +243,7 @@ def test_classes_are_told_what_they_got_wrong() -> None:
             return X.nothing  # type: ignore[attr-defined]
 
         def call(self, x: Any) -> Any:
-            return self.dense(x)
+            return self.dense(x)  # type: ignore[attr-defined]
 
     with pytest.raises(AttributeError, match=r"'Broken' object has no attribute 'dense'$"):
         Broken()(X)

@@ -53,7 +53,7 @@ def test_layers_take_arrays(layer: Any, x: Any) -> None:
 
 
 def test_layers_take_variables_and_constants_of_functions() -> None:
-    dense, x = layers.Dense(2, seed=0), np.float32([[1, 2, 3]])
+    dense, x = layers.Dense(2, seed=0), np.array([[1, 2, 3]], np.float32)
     prompt = ag.Variable(x, name="prompt")
     expected = dense(x)
 
@@ -128,9 +128,9 @@ def test_models_without_variables_do_not_train() -> None:
         (lambda model: model.build((None, -3)), r"Received: \(None, -3\)"),
         (lambda model: model.build("abc"), "Received: 'abc'"),
         (lambda model: model.build((None, 3), "floot"), "inputs of models are numbers. Received: 'floot'"),
-        (lambda model: ag.Sequential(layers.Dense(2)), "a list of layers. Received: <Dense 'dense'>"),
+        (lambda model: ag.Sequential(layers.Dense(2)), "a list of layers. Received: <Dense 'dense'>"),  # type: ignore[arg-type]
         (lambda model: model.add(model), "no layer of its own. Received: <Sequential"),
-        (lambda model: ag.Sequential(None), "a list of layers. Received: None"),
+        (lambda model: ag.Sequential(None), "a list of layers. Received: None"),  # type: ignore[arg-type]
         (lambda model: model.compile("sgd", "MSE"), "Did you mean 'mse'"),
         (lambda model: model.compile("sgd", "mse", ["Accuracy"]), "Did you mean 'accuracy'"),
         (lambda model: layers.Dense(2, activation="ReLU"), "Did you mean 'relu'"),

@@ -10,7 +10,12 @@ from ampgraph.graph.formats.files import write_bytes
 
 
 def test_names_that_are_arguments_elsewhere(tmp_path: Path) -> None:
-    arrays = {"file": np.float32([1, 2]), "allow_pickle": np.array(True), "a/b": np.zeros((0, 3)), "arr_0": np.array("text")}
+    arrays = {
+        "file": np.array([1, 2], np.float32),
+        "allow_pickle": np.array(True),
+        "a/b": np.zeros((0, 3)),
+        "arr_0": np.array("text"),
+    }
     (tmp_path / "a.npz").write_bytes(packed_arrays(arrays))
     found = load_arrays(tmp_path / "a.npz")
     assert list(found) == list(arrays)

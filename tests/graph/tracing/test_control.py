@@ -196,7 +196,7 @@ def test_a_rewrite_reaches_bodies() -> None:
         (lambda x: ag.cond(x[0, 0] > 0, lambda: x, lambda: None), "return an array, or both None. Received: an array and None"),
         (lambda x: ag.cond(x[0, 0] > 0, lambda: None, lambda: x), "return an array, or both None. Received: None and an array"),
         (lambda x: ag.while_loop(lambda x: x < 3, lambda x: x + 1, x), "takes a tuple of loop variables. Received: <Symb"),
-        (lambda x: ag.while_loop(lambda x: x < 3, None, (x,)), "takes functions: .* Received: None"),
+        (lambda x: ag.while_loop(lambda x: x < 3, None, (x,)), "takes functions: .* Received: None"),  # type: ignore[arg-type]
         (lambda x: ag.while_loop(lambda x: x < 3, lambda x: None, (x,)), "holds numbers, truth values or text. Received: None"),
     ],
 )
