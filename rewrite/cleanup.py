@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 
+from ..graph.dtypes import DType
 from ..graph.graph import Graph, Node, Value
 
 
@@ -13,6 +14,7 @@ def drop_needless_casts(graph: Graph, added: list[Node], kept: Collection[Node])
        the two was itself superfluous.)
     3. An added ``Cast(Cast(x))`` back to the dtype of ``x`` from a wider one: its users read ``x``. (An existing cast from
        the low dtype to float32 whose users became low.)
+    4. An added ``Cast(x)`` to the dtype that another added one makes of ``x``. (An existing cast stood between ``x`` and it.)
 
     Args:
         graph: The graph the casts were put into.
@@ -22,6 +24,7 @@ def drop_needless_casts(graph: Graph, added: list[Node], kept: Collection[Node])
     fresh = set(added)
     dropped: set[Node] = set()
     instead: dict[Value, Value] = {}
+    once: dict[tuple[Value, DType], Node] = {}
     returned = set(graph.outputs)
     for node in graph.nodes:
         if node.op_type != "Cast" or node in kept or node.domain not in ("tf", ""):
@@ -49,15 +52,24 @@ def drop_needless_casts(graph: Graph, added: list[Node], kept: Collection[Node])
             ):
                 instead[node.outputs[0]] = instead.get(inner, inner)
                 dropped.add(node)
+        if node in fresh and node not in dropped:
+            first, result = once.setdefault((instead.get(source, source), node.types[to]), node).outputs[0], node.outputs[0]
+            if first is not result and (result not in returned or (node.domain == "" and first not in returned)):
+                instead[result] = first
+                dropped.add(node)
     if not dropped:
         return added
     for node in graph.nodes:
         for slot, value in enumerate(node.inputs):
             if value in instead:
                 graph.set_input(node, slot, instead[value])
+    names = [value.name for value in graph.outputs]
     graph.outputs = [instead.get(value, value) for value in graph.outputs]
     read = {value for node in graph.nodes if node not in dropped for value in node.inputs}.union(graph.outputs)
     dropped.update(node for node in added if node.outputs[0] not in read)
     waited_for = {source for node in graph.nodes for source in node.controls}
     graph.remove_all(dropped - waited_for)
+    for value, name in zip(graph.outputs, names, strict=True):
+        if value.producer in fresh and value.producer.domain == "":  # ONNX knows outputs by the names of their values
+            value.name = name
     return [node for node in added if node not in dropped]

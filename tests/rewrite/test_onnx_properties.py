@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import onnx
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import ModelProto
@@ -95,6 +96,19 @@ def test_casts_are_few(proto: ModelProto, policy: Policy) -> None:
             before = source.producer.inputs[0] if source.producer.op_type == "Cast" else None
             widened = before is not None and before.dtype is node.types["T2"] and source.dtype is float32
             assert not widened, f"{node.label} undoes {source.producer.label}"
+
+
+def test_a_cast_that_does_nothing_behind_a_low_node_makes_no_second_one() -> None:
+    proto = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[2,4] x) => (float[2,4] z, float[2,4] u)
+        <int64 k = {1}, float[4,4] w = {1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16}>
+        { y = MatMul(x, w)  u = CumSum(y, k)  z = Cast<to=1>(y) }
+    """)
+    result = auto_mixed_precision(read_model(proto), dtype="bfloat16").graph
+    assert [value.name for value in result.outputs] == ["z", "u"]
+    assert [str(node.types["T2"]) for node in result.nodes if node.op_type == "Cast"] == ["bfloat16", "float32"]
+    onnx.checker.check_model(write_model(result), full_check=True)
 
 
 @relaxed
