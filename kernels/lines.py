@@ -15,7 +15,9 @@ to attributes and constants. On small arrays that is most of the work. A functio
       env[5] = r5
       return 7
 
-It returns which step is the next. Where one raises, that is this step: the ordinary way computes it, or says what is wrong.
+What is known beforehand is not asked: that NumPy makes floats of floats, that an array is small. A result is written over an operand
+of its kind that the line itself made and reads for the last time. The function returns which step is the next. Where one raises, that
+is this step: the ordinary way computes it, or says what is wrong.
 """
 
 from collections.abc import Callable, Sequence
