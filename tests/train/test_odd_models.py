@@ -54,7 +54,7 @@ def test_layers_take_arrays(layer: Any, x: Any) -> None:
 
 
 def test_layers_take_variables_and_constants_of_functions() -> None:
-    dense, x = layers.Dense(2, seed=0), np.float32([[1, 2, 3]])
+    dense, x = layers.Dense(2, seed=0), np.array([[1, 2, 3]], np.float32)
     prompt = ag.Variable(x, name="prompt")
     expected = dense(x)
 

@@ -206,7 +206,8 @@ class Layer:
     def variables(self) -> list[Variable]:
         """All variables, those of its parts included."""
         found: dict[Variable, None] = {}
-        waiting, seen = [self], {self}
+        waiting: list[Layer] = [self]
+        seen = set(waiting)
         while waiting:
             layer = waiting.pop()
             found |= dict.fromkeys(member for member in _members(vars(layer)) if isinstance(member, Variable))
