@@ -55,6 +55,9 @@ def load_model(path: str | PathLike[str]) -> Sequential:
         spec = config["input"]
         model.build(tuple(spec["shape"]), spec["dtype"])
         _check_names(path, model, variables)
+        frozen = config.get("frozen", [])
+        for variable in model.variables:
+            variable.trainable = variable.trainable and variable.name not in frozen
         compiled = config.get("compile")
         if isinstance(compiled, dict):
             policy = compiled["policy"]
@@ -92,6 +95,7 @@ def _describe(model: Model) -> dict[str, Any]:
     """Return how a model was made, as far as it is not code."""
     shape = None if model.input_shape is None else list(model.input_shape)
     found: dict[str, Any] = {"format": _FORMAT, "input": {"shape": shape, "dtype": model.input_dtype}}
+    found["frozen"] = [variable.name for variable in model.variables if not variable.trainable]
     try:
         found["layers"] = _describe_sequential(model)
     except TrainingError as error:

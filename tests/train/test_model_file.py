@@ -305,6 +305,7 @@ def test_files_that_are_no_models_are_refused(saved: dict[str, Any], tmp_path: P
         ("compile/optimizer/loss_scale/scale", -1, "DynamicLossScale needs a scale between"),
         ("compile/optimizer/policy", "preset = 'none'", "holds no model that can be made"),
         ("compile/optimizer", None, "A saved optimizer is one of"),
+        ("frozen", 3, "holds no model that can be made"),
         ("compile/policy", 3, "holds no model that can be made"),
     ],
 )

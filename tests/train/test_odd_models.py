@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -267,3 +268,16 @@ def test_a_model_that_forgets_to_begin() -> None:
             use(Forgetful())
     with pytest.raises(AttributeError, match="'Sequential' object has no attribute 'fitt'"):
         made().fitt(X, Y)  # type: ignore[attr-defined]
+
+
+def test_what_is_not_trained_is_not_trained_after_loading(tmp_path: Path) -> None:
+    model = made()
+    model.build((None, 3))
+    model.variables[0].trainable = False
+    model.fit(X, Y, verbose=0)
+    model.save(tmp_path / "model.npz")
+    other = train.load_model(tmp_path / "model.npz")
+    for one in (model, other):
+        one.fit(X, Y, verbose=0, epochs=2, initial_epoch=1, seed=1)
+    assert [variable.trainable for variable in other.variables] == [False, True, True, True]
+    assert [v.value.tobytes() for v in other.variables] == [v.value.tobytes() for v in model.variables]
