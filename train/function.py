@@ -237,7 +237,10 @@ class Function:
 
     def _find(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Specialization, list[Any]]:
         """Return the graph for arguments, and the arrays among them."""
-        bound = self._parameters.bind(*args, **kwargs)
+        try:
+            bound = self._parameters.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{getattr(self, '__name__', 'function')}(): {error}") from None
         bound.apply_defaults()
         arrays: list[Any] = []
         key: list[Any] = [layout(bound.arguments)]

@@ -325,3 +325,12 @@ def test_results_share_no_memory_with_arguments() -> None:
             assert not np.shares_memory(result, x)
             result[...] = 2
         assert (x == 1).all()
+
+
+def test_missing_arguments_are_those_of_the_function() -> None:
+    @ag.function
+    def add(x: Any, y: Any) -> Any:
+        return x + y
+
+    with pytest.raises(TypeError, match=r"^add\(\): missing a required argument: 'y'"):
+        add(X)
