@@ -129,9 +129,8 @@ def _written(i: int, step: Step, known: dict[str, Any], fresh: dict[int, Any], x
 
     ``fresh`` are the registers of arrays that the line made and nothing else shows a part of, with what they are like.
     """
-    kernel = step.kernel
+    kernel, like = step.kernel, _float_arrays(step)
     assert kernel is not None
-    like = _float_arrays(step)
     if like is None:
         for register in step.operands:  # a result may be an operand, or show a part of it
             fresh.pop(register, None)
@@ -139,31 +138,49 @@ def _written(i: int, step: Step, known: dict[str, Any], fresh: dict[int, Any], x
         "None" if r < 0 else f"widened(r{r})" if not kernel.moves and _is_narrow(dtype) else f"r{r}"
         for r, dtype in zip(step.operands, step.operand_dtypes, strict=True)
     ]
-    given = ", ".join([f"r{STATE}", *operands] if kernel.is_stateful else operands)
+    call = f"f{i}({', '.join([f'r{STATE}', *operands] if kernel.is_stateful else operands)})"
     ends = ["".join(f"r{r} = " for r in step.dead) + "None"] if step.dead else []
     if len(step.results) != 1 or step.results[0] < 0:
         targets = ", ".join(f"r{r}" if r >= 0 else "_" for r in step.results)
         if kernel.is_stateful:  # what it returns is nobody's part, and declared
-            return [f"{f'{targets}, = ' if targets else ''}f{i}({given})", *ends]
+            return [f"{f'{targets}, = ' if targets else ''}{call}", *ends]
         known[f"d{i}"] = _finish_all(step)
-        return [f"{f'[{targets}] = ' if targets else ''}d{i}(f{i}({given}))", *ends]
+        return [f"{f'[{targets}] = ' if targets else ''}d{i}({call})", *ends]
     result = f"r{step.results[0]}"
+    if step.node.op_type == "Identity" and kernel.moves:
+        return [f"{result} = {operands[0]}", *ends]
     if kernel.moves:
         known[f"d{i}"] = _moved
-        if step.node.op_type == "Identity":
-            return [f"{result} = {operands[0]}", *ends]
         if kernel.bind is None or (step.dead and not kernel.is_stateful):
-            return [f"{result} = d{i}(f{i}({given}), {bool(step.dead)})", *ends]
+            return [f"{result} = d{i}({call}, {bool(step.dead)})", *ends]
         if not step.operands and not kernel.is_stateful:
             known[f"c{i}"] = known[f"f{i}"]()
             return [f"{result} = c{i}"]
-        return [f"{result} = f{i}({given})", *ends]
-    (dtype,) = step.dtypes
+        return [f"{result} = {call}", *ends]
+    if like is not None:
+        free = [r for r in step.dead if fresh.get(r) == like]
+        if like[1].size is not None:
+            fresh[step.results[0]] = like
+        function = known[f"f{i}"]
+        if free and isinstance(function, xp.ufunc) and getattr(function, "signature", None) is None:  # of single numbers
+            return [f"{result} = {call[:-1]}, out=r{free[0]})", *ends]
+    return [*_computed(i, step, known, operands, call, ends, xp, is_sure=like is not None), *ends]
+
+
+def _computed(
+    i: int, step: Step, known: dict[str, Any], operands: list[str], call: str, ends: list[str], xp: Any, is_sure: bool
+) -> list[str]:
+    """Return the lines that compute the result of a step, over a large operand that dies, and make it one of its declared dtype.
+
+    ``is_sure``: It is such a result anyway.
+    """
+    kernel, result, (dtype,) = step.kernel, f"r{step.results[0]}", step.dtypes
+    assert kernel is not None
     assert dtype is not None
     known[f"d{i}"] = _finish(step, dtype, xp)
     if step.stays_wide:
-        return [f"{result} = d{i}([f{i}({given})])", *ends]
-    lines = [f"{result} = f{i}({given})"]
+        return [f"{result} = d{i}([{call}])"]
+    lines = [f"{result} = {call}"]
     sizes = dict(zip(step.operands, [None if value is None else value.shape.size for value in step.node.inputs], strict=False))
     large = [
         r for r in step.dead if kernel.inplace and xp.__name__ == "numpy" and (sizes.get(r) or _LEAST_REUSED) >= _LEAST_REUSED
@@ -176,18 +193,12 @@ def _written(i: int, step: Step, known: dict[str, Any], fresh: dict[int, Any], x
             f"  operands = [{', '.join(operands)}]; {ends[0]}",
             f"  {result} = o{i}(operands); operands = None",
         ]
+    if is_sure:
+        return lines
     if dtype.kind in ("string", "handle"):
-        return [*lines, f"{result} = d{i}({result})", *ends]
-    if like is not None:
-        function = known[f"f{i}"]
-        free = [r for r in step.dead if fresh.get(r) == like]
-        if free and isinstance(function, xp.ufunc) and getattr(function, "signature", None) is None:  # of single numbers
-            lines = [f"{result} = f{i}({given}, out=r{free[0]})"]
-        if like[1].size is not None:
-            fresh[step.results[0]] = like
-        return [*lines, *ends]
+        return [*lines, f"{result} = d{i}({result})"]
     known[f"t{i}"] = dtype.numpy
-    return [*lines, f"if {result}.__class__ is not array or {result}.dtype is not t{i}: {result} = d{i}({result})", *ends]
+    return [*lines, f"if {result}.__class__ is not array or {result}.dtype is not t{i}: {result} = d{i}({result})"]
 
 
 def _float_arrays(step: Step) -> tuple[DType, Shape] | None:
