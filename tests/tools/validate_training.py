@@ -1,4 +1,4 @@
-"""Run traced training graphs in TensorFlow too, and compare: ``python tests/tools/validate_training.py --python PYTHON``.
+"""Run traced training graphs in TensorFlow too, and compare: ``python -m tests.tools.validate_training --python PYTHON``.
 
 PYTHON is an interpreter that has TensorFlow; the one that runs this, if it has it itself. Each training graph is exported, in float32 and
 rewritten to float16 and bfloat16, and runs some steps here and there. Losses, gradients, variables, loss scales and counters are
@@ -9,7 +9,7 @@ Where the report of the preset says that it differs from Grappler for good reaso
 
 ``--record FILE`` writes what TensorFlow gave, as tests without TensorFlow read it:
 
-    python tests/tools/validate_training.py --python PYTHON --only mlp cnn lstm transformer loop --record tests/data/training/recorded.tar.xz
+    python -m tests.tools.validate_training --python PYTHON --only mlp lstm --record FILE
 """
 
 import argparse
