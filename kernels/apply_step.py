@@ -77,8 +77,7 @@ def apply_step(
         scale: What the gradients were multiplied by.
         looks: Whether it matters that gradients are finite, or what their norm is; where not, they count as finite.
     """
-    dtype = variables[0].dtype
-    if scale != 1 or any(x.dtype is not dtype for x in (*variables, *gradients)):
+    if scale != 1 or len({x.dtype for x in (*variables, *gradients)}) > 1:
         gradients = [unscaled(gradient, scale, variable.dtype) for gradient, variable in zip(gradients, variables, strict=True)]
     norms: list[Any] = []
     norm, finite = math.nan, True

@@ -55,6 +55,8 @@ def drop_needless_casts(graph: Graph, added: list[Node], kept: Collection[Node])
         if node in fresh and node not in dropped:
             first, result = once.setdefault((instead.get(source, source), node.types[to]), node).outputs[0], node.outputs[0]
             if first is not result and (result not in returned or (node.domain == "" and first not in returned)):
+                if result in returned:
+                    returned.add(first)
                 instead[result] = first
                 dropped.add(node)
     if not dropped:

@@ -249,9 +249,8 @@ class Function:
                 arrays.append(leaf)
                 key.append((path, leaf.dtype, leaf.shape) if path not in self._input_signature else path)
             else:
-                key.append(
-                    (path, type(leaf), repr(leaf) if isinstance(leaf, float | complex) else leaf)
-                )  # -0.0 is 0.0, NaN not NaN
+                known = repr(leaf) if isinstance(leaf, float | complex) else leaf  # -0.0 equals 0.0, and NaN not NaN
+                key.append((path, type(leaf), known))
         try:
             found = self._cache.get(tuple(key))
         except TypeError:
