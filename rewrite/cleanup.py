@@ -14,7 +14,8 @@ def drop_needless_casts(graph: Graph, added: list[Node], kept: Collection[Node])
        the two was itself superfluous.)
     3. An added ``Cast(Cast(x))`` back to the dtype of ``x`` from a wider one: its users read ``x``. (An existing cast from
        the low dtype to float32 whose users became low.)
-    4. An added ``Cast(x)`` to the dtype that another added one makes of ``x``. (An existing cast stood between ``x`` and it.)
+    4. In ONNX, whose nodes stand in order, an added ``Cast(x)`` to the dtype that an earlier added one makes of ``x``. (An existing
+       cast stood between ``x`` and it.)
 
     Args:
         graph: The graph the casts were put into.
@@ -52,9 +53,9 @@ def drop_needless_casts(graph: Graph, added: list[Node], kept: Collection[Node])
             ):
                 instead[node.outputs[0]] = instead.get(inner, inner)
                 dropped.add(node)
-        if node in fresh and node not in dropped:
+        if node.domain == "" and node in fresh and node not in dropped:
             first, result = once.setdefault((instead.get(source, source), node.types[to]), node).outputs[0], node.outputs[0]
-            if first is not result and (result not in returned or (node.domain == "" and first not in returned)):
+            if first is not result and (result not in returned or first not in returned):
                 if result in returned:
                     returned.add(first)
                 instead[result] = first
